@@ -1,0 +1,1 @@
+"""One small file a command; everything heavy is imported when the command runs."""

@@ -1,0 +1,47 @@
+"""The `kvflow` command: gathers the subcommands and turns errors into exit codes."""
+
+import sys
+
+import typer
+
+from kvflow import __version__
+from kvflow.cli import recipe, run, serve
+from kvflow.errors import ExitCode, KvflowError
+
+app = typer.Typer(
+    name="kvflow",
+    help="Workflow-aware KV caching for LLM agents, on stock SGLang.",
+    epilog="Start here: kvflow serve --recipe peer.yaml, then kvflow run peer.yaml",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("serve", context_settings=serve.CONTEXT)(serve.command)
+app.command("run")(run.command)
+app.add_typer(recipe.app, name="recipe")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"kvflow {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", "-V", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Workflow-aware KV caching for LLM agents, on stock SGLang."""
+
+
+def main() -> None:
+    """Run the command line; an expected failure ends as three lines and its exit code."""
+    try:
+        app()
+    except KvflowError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(ExitCode.INTERRUPTED)

@@ -1,0 +1,1 @@
+"""What an application imports: tags for its calls, and a driver that walks a workflow."""

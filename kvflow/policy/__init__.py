@@ -1,0 +1,1 @@
+"""What is kept, what is brought back, what is written to the host. Pure."""
