@@ -1,4 +1,4 @@
-"""The Agent Step Graph: agents, what must have happened before each may speak, and how far off it is.
+"""The Agent Step Graph: agents, what must have happened before each speaks, and how far off it is.
 
 Source: paper section 3.1 (the graph, max and min) and paper.md 1.1 (what the paper leaves open).
 `Graph.steps` values one moment of a run; `kvflow.runs` walks a run from moment to moment.
@@ -7,6 +7,7 @@ Source: paper section 3.1 (the graph, max and min) and paper.md 1.1 (what the pa
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import fsum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -110,16 +111,28 @@ class Graph:
         self._out = _arrows_out(self.agents)
         if repeat and (ends := [Edge(name) for name in self.agents if self.is_terminal(name)]):
             self._add_gates(START, Either(tuple(ends)), None)
-        self._arrows: dict[str, list[Arrow]] = {}
+        self._arrows: dict[str, tuple[Arrow, ...]] = {}
         for arrow in self._feeds:
-            self._arrows.setdefault(arrow[0], []).append(arrow)
+            self._arrows[arrow[0]] = (*self._arrows.get(arrow[0], ()), arrow)
 
     def out(self, source: str) -> tuple[Out, ...]:
         """The arrows out of an agent or START, in the order of their targets' declaration."""
         return self._out[source]
 
+    def arrows(self, source: str) -> tuple[Arrow, ...]:
+        """Where a finished call of an agent (or START) puts tokens.
+
+        With `repeat` that includes the arrow from a terminal agent to START.
+        """
+        return self._arrows.get(source, ())
+
+    @cached_property
+    def once(self) -> "Graph":
+        """The same agents without `repeat`: the graph of a run whose next run has begun."""
+        return Graph(self.agents.values()) if self.repeat else self
+
     def is_terminal(self, name: str) -> bool:
-        """Whether a run may end with this agent: nothing follows, or its alternatives leave a rest."""
+        """Whether a run may end with it: nothing follows, or its alternatives leave a rest."""
         outs = self._out[name]
         shares = [out.p for out in outs if out.p is not None]
         # The tolerance is for shares such as ten times 0.1, which are meant to sum to 1.
