@@ -1,0 +1,85 @@
+import time
+
+import pytest
+import torch
+
+from kvflow.engine.cpu import link, streams
+
+pytestmark = pytest.mark.engine
+
+
+def layers(count: int, rows: int, width: int = 96) -> list:
+    return [torch.randn(rows, 2, width) for _ in range(count)]
+
+
+def copy(the_link: link.Link, stream: streams.Stream, src, dst, at, to) -> None:
+    with streams.StreamContext(stream):
+        the_link.transfer_kv_direct(src, dst, at, to, 1)
+
+
+def test_copy_moves_the_rows_and_leaves_the_others():
+    src, dst = layers(3, 700), layers(3, 900)
+    before = [layer.clone() for layer in dst]
+    at, to = torch.randperm(700)[:500], torch.randperm(900)[:500]
+    stream = streams.Stream()
+    copy(link.Link(), stream, src, dst, at, to)
+    stream.synchronize()
+    rest = torch.ones(900, dtype=torch.bool)
+    rest[to] = False
+    for s, d, b in zip(src, dst, before, strict=True):
+        assert torch.equal(d[to], s[at])
+        assert torch.equal(d[rest], b[rest])
+
+
+def test_copy_writes_into_tensors_made_in_inference_mode():
+    with torch.inference_mode():
+        src, dst = layers(1, 10), layers(1, 10)
+    stream = streams.Stream()
+    copy(link.Link(), stream, src, dst, torch.arange(10), torch.arange(10))
+    stream.synchronize()
+    assert torch.equal(src[0], dst[0])
+
+
+def test_copy_is_no_faster_than_the_link():
+    src, dst = layers(2, 1000), layers(2, 1000)
+    nbytes = sum(layer.nbytes for layer in src)
+    stream = streams.Stream()
+    began = time.perf_counter()
+    rows = torch.arange(1000)
+    copy(link.Link(lambda: nbytes / 0.05 / 1e9), stream, src, dst, rows, rows)
+    assert not stream.query()
+    stream.synchronize()
+    assert time.perf_counter() - began >= 0.05
+
+
+def test_copies_of_one_stream_queue_behind_each_other():
+    src, dst, rows = layers(1, 500), layers(1, 500), torch.arange(500)
+    the_link, stream = link.Link(lambda: src[0].nbytes / 0.03 / 1e9), streams.Stream()
+    began = time.perf_counter()
+    for _ in range(3):
+        copy(the_link, stream, src, dst, rows, rows)
+    stream.synchronize()
+    assert time.perf_counter() - began >= 0.09
+
+
+def test_copy_that_fails_is_reported_by_the_stream():
+    stream = streams.Stream()
+    copy(link.Link(), stream, layers(1, 4), layers(1, 4), torch.tensor([9]), torch.tensor([0]))
+    with pytest.raises(streams.StreamFailed):
+        stream.synchronize()
+
+
+def test_speed_from_a_file_is_read_again(tmp_path, monkeypatch):
+    file = tmp_path / "gbps"
+    monkeypatch.setenv("KVFLOW_LINK_GBPS", f"@{file}")
+    the_link = link.from_environment()
+    file.write_text("0.5\n")
+    assert the_link._gbps() == 0.5
+    file.write_text("")
+    assert the_link._gbps() is None
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "inf", "nan", "fast"])
+def test_speed_that_makes_no_sense_is_refused(text):
+    with pytest.raises(ValueError, match=r"fast|speed"):
+        link.parse_gbps(text)
