@@ -286,9 +286,9 @@ def test_ranks_memory_is_bounded_by_what_lives(tree: Tree, ranks: Ranks[str]) ->
             ranks.place(f"agent {node}", node, node % 64)
             ranks.set_steps(f"agent {node}", (node + 1) % 64)
             ranks.spend(node)
-            ranks.lift(f"agent {node}")
             del tree.above[node]
             ranks.removed(node, 4)
+            ranks.lift(f"agent {node}")
 
     lives(10, 100)
     tracemalloc.start()
