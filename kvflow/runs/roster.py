@@ -1,0 +1,117 @@
+"""Who is live: the runs of every client, oldest first in every respect that bounds them.
+
+Every order is that of the events, kept by dicts from which an entry leaves and which it joins
+again at the end; each operation is O(1), apart from those that name what they walk over.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kvflow.runs.live import Key, LiveRun
+
+
+@dataclass(slots=True)
+class _Client:
+    runs: dict[Key, LiveRun] = field(default_factory=dict)  # by last event
+    named: dict[str, dict[Key, LiveRun]] = field(default_factory=dict)  # by run name
+    expecting: dict[str, dict[Key, LiveRun]] = field(default_factory=dict)  # by workflow
+
+
+class Roster:
+    """Live runs by key, by client and run name, by age, by silence."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, _Client] = {}  # by last event
+        self._silent_since: dict[Key, int] = {}  # in ticks; in rising order
+
+    def __iter__(self) -> Iterator[LiveRun]:
+        for client in self._clients.values():
+            yield from client.runs.values()
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def get(self, key: Key) -> LiveRun | None:
+        """The live run with this key."""
+        client = self._clients.get(key.client)
+        return client.runs.get(key) if client else None
+
+    def of_client(self, client: str) -> list[LiveRun]:
+        """Live runs of a client, oldest last event first. O(its runs)."""
+        return list(self._clients[client].runs.values()) if client in self._clients else []
+
+    def named(self, client: str, run: str) -> list[LiveRun]:
+        """Live runs of a client with this name, in whatever workflows. O(these)."""
+        known = self._clients.get(client)
+        return list(known.named.get(run, {}).values()) if known else []
+
+    def count(self, client: str) -> int:
+        """How many live runs a client has."""
+        return len(self._clients[client].runs) if client in self._clients else 0
+
+    def oldest_client(self) -> str:
+        """The client whose last event is the longest ago. There must be one."""
+        return next(iter(self._clients))
+
+    def oldest_run(self, client: str) -> LiveRun:
+        """The run of a client whose last event is the longest ago. There must be one."""
+        return next(iter(self._clients[client].runs.values()))
+
+    def next_expected(self, key: Key) -> LiveRun | None:
+        """The first run of this workflow that stands for one not begun, but for this very run."""
+        client = self._clients.get(key.client)
+        expecting = client.expecting.get(key.workflow, {}) if client else {}
+        return next((live for other, live in expecting.items() if other != key), None)
+
+    def add(self, live: LiveRun) -> None:
+        """A run is live."""
+        client = self._clients.setdefault(live.key.client, _Client())
+        client.runs[live.key] = live
+        client.named.setdefault(live.key.run, {})[live.key] = live
+
+    def touch(self, live: LiveRun, tick: int) -> None:
+        """An event of this run: it and its client are the youngest, and not silent so far."""
+        key = live.key
+        client = self._clients[key.client] = self._clients.pop(key.client)
+        client.runs[key] = client.runs.pop(key)
+        self._silent_since.pop(key, None)
+        if not live.call_ids:
+            self._silent_since[key] = tick
+
+    def note_expectation(self, live: LiveRun) -> None:
+        """File the run as one that stands for a run not begun, or no longer."""
+        key = live.key
+        expecting = self._clients[key.client].expecting
+        if live.expects_next:
+            expecting.setdefault(key.workflow, {}).setdefault(key, live)
+        elif key in expecting.get(key.workflow, {}):
+            del expecting[key.workflow][key]
+            if not expecting[key.workflow]:
+                del expecting[key.workflow]
+
+    def remove(self, live: LiveRun) -> None:
+        """A run is no longer live; nothing of it stays."""
+        key, client = live.key, self._clients[live.key.client]
+        del client.runs[key]
+        del client.named[key.run][key]
+        if not client.named[key.run]:
+            del client.named[key.run]
+        if (
+            client.expecting.get(key.workflow, {}).pop(key, None)
+            and not client.expecting[key.workflow]
+        ):
+            del client.expecting[key.workflow]
+        if not client.runs:
+            del self._clients[key.client]
+        self._silent_since.pop(key, None)
+
+    def silence(self, live: LiveRun, tick: int) -> int:
+        """For how many ticks there was no event and no call in flight."""
+        return tick - self._silent_since.get(live.key, tick)
+
+    def silent_until(self, tick: int) -> Iterator[Key]:
+        """Runs that have been silent since this tick or before, longest first. O(these)."""
+        for key, since in self._silent_since.items():
+            if since > tick:
+                return
+            yield key

@@ -1,0 +1,263 @@
+"""One run on its way through its graph: a token game.
+
+Source: paper section 3.1 and what it leaves open (paper.md 1.1 a to e, invariants 3 to 6). A
+finished call puts a token on each arrow out of its agent; the start of an agent consumes the
+tokens on the arrows into it. Between two calls nothing moves, so steps stay what they are.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kvflow.graph import START, Arrow, Graph, edges
+
+
+@dataclass(slots=True)
+class _Activation:
+    """One start of an agent, with the calls of its fan-out.
+
+    `taken`, `given` and `ended` undo the start while no call of it has finished.
+    """
+
+    room: int  # calls that may still come
+    number: int = 0  # among the starts of the run
+    finished: int = 0
+    over: bool = False  # a successor started: no more calls are expected
+    taken: list[Arrow] = field(default_factory=list)
+    given: list[Arrow] = field(default_factory=list)
+    ended: list["_Activation"] = field(default_factory=list)
+
+    @property
+    def due(self) -> bool:
+        return self.room > 0 and not self.over
+
+
+class Run:
+    """One instance of a workflow. A new one awaits its first call: START has finished.
+
+    Args:
+        graph: of the workflow. With `repeat`, the run goes on into the next one, either by calls
+            of its own or, when they come under another name, by `follow`.
+
+    Attributes:
+        graph: the one in force; without `repeat` once the next run has begun elsewhere.
+        in_flight: calls that arrived and did not finish, by agent; no zeros.
+        unexpected: calls so far that the graph did not expect. Never falls.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.in_flight: dict[str, int] = {}
+        self.unexpected = 0
+        # A dict stands for an ordered set, here and below: its order is that of the events.
+        self._tokens: dict[Arrow, None] = dict.fromkeys(graph.arrows(START))
+        self._activations: dict[str, _Activation] = {}
+        self._last_start: dict[str, int] = {}
+        self._starts = 0
+        self._answered = False
+
+    @classmethod
+    def at(cls, graph: Graph, done: Iterable[str] = (), running: Iterable[str] = ()) -> "Run":
+        """A run as a person describes it: which agents are done, which are running.
+
+        Each agent consumes its tokens, those that are done put theirs. Named agents need no
+        predecessors and contradict nobody: they only show that START is behind the run, so of
+        other tokens only START's are cleared.
+
+        Args:
+            graph: of the workflow.
+            done: agents in the order in which their calls finished.
+            running: agents with a call in flight.
+
+        Raises:
+            ValueError: a name that is no agent of the graph.
+        """
+        run = cls(graph)
+        for name in done:
+            run._place(name)
+            run._put(name)
+            run._answered = True
+        for name in running:
+            run._activations[name] = run._place(name)
+            run.in_flight[name] = 1
+        return run
+
+    @property
+    def begun(self) -> bool:
+        """Whether a call has arrived, other than aborted ones."""
+        return self._answered or bool(self.in_flight)
+
+    @property
+    def expects_next(self) -> bool:
+        """Whether it stands for a run that has not begun: itself, or the one that follows."""
+        return not self.begun or any(target == START for _, target in self._tokens)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it is in flight and nothing more is expected."""
+        return not self.in_flight and not self._tokens and not self._due()
+
+    def steps(self) -> dict[str, int]:
+        """Steps-to-execution of every agent, in declaration order. See `Graph.steps`."""
+        return self.graph.steps(self._tokens, self.in_flight, self._due())
+
+    def arrive(self, agent: str) -> bool:
+        """A call of the agent is here: the agent counts as 0 from now on.
+
+        It belongs to the fan-out of an earlier call while that has room. Otherwise the agent
+        starts: its own tokens are consumed, the alternatives to them are cleared, the fan-outs of
+        its predecessors are over. An agent that the graph did not expect starts all the same, as
+        what happens is a fact; then all other tokens are cleared, unless calls are in flight.
+
+        Returns:
+            Whether the graph expected it.
+
+        Raises:
+            ValueError: no agent of the graph.
+        """
+        self._require(agent)
+        surprises = self.unexpected
+        activation = self._activations.get(agent)
+        if activation is not None and activation.due:
+            activation.room -= 1
+            self._drop(self.graph.arrows(agent))  # the barrier shuts until this one is back, too
+        else:
+            self._start(agent)
+        self.in_flight[agent] = self.in_flight.get(agent, 0) + 1
+        return self.unexpected == surprises
+
+    def finish(self, agent: str) -> None:
+        """A call of the agent has its answer.
+
+        Tokens go out when none of its calls is in flight and its fan-out has made the least
+        number of calls, or is over (paper.md invariant 5).
+
+        Raises:
+            ValueError: no call of the agent is in flight.
+        """
+        activation = self._depart(agent)
+        activation.finished += 1
+        activation.taken, activation.given, activation.ended = [], [], []
+        self._answered = True
+        self._settle(agent, activation)
+
+    def abort(self, agent: str) -> None:
+        """A call of the agent went away without an answer: it is as if it had not arrived.
+
+        If its start has other calls, one more may come. If it has none, the tokens that the start
+        moved go back, except into agents that have started since, and the fan-outs that it ended
+        go on. `unexpected` keeps what it counted.
+
+        Raises:
+            ValueError: no call of the agent is in flight.
+        """
+        activation = self._depart(agent)
+        if agent in self.in_flight or activation.finished:
+            activation.room += 1
+            self._settle(agent, activation)
+            return
+        del self._activations[agent]
+        self._drop(activation.given)
+        for arrow in activation.taken:
+            if self._last_start.get(arrow[1], 0) <= activation.number:
+                self._tokens[arrow] = None
+        for predecessor in activation.ended:
+            predecessor.over = False
+
+    def follow(self) -> None:
+        """The next run has begun under another name: this one no longer stands for it."""
+        self._leave(START, _Activation(room=0))
+        self.graph = self.graph.once
+
+    def _require(self, agent: str) -> None:
+        if agent not in self.graph.agents:
+            raise ValueError(f"{agent!r} is no agent of this workflow")
+
+    def _due(self) -> list[str]:
+        return [name for name, activation in self._activations.items() if activation.due]
+
+    def _place(self, name: str) -> _Activation:
+        self._require(name)
+        activation = _Activation(room=0)
+        self._begin_again(name, activation)
+        if not self.graph.is_ready(name, self._tokens):
+            self._drop(self.graph.arrows(START))
+        self._leave(name, activation)
+        return activation
+
+    def _start(self, agent: str) -> None:
+        self._starts += 1
+        activation = _Activation(self.graph.agents[agent].fan_out[1] - 1, self._starts)
+        self._begin_again(agent, activation)
+        expected = self.graph.is_ready(agent, self._tokens)
+        self._leave(agent, activation)
+        self.unexpected += not expected
+        if not expected and not self.in_flight:
+            activation.taken += self._tokens
+            self._tokens = {}
+            self._end_fan_outs(self._activations, activation)
+        if agent in self.in_flight:
+            # Two starts overlap; which of their calls is aborted is not known, so both are undone
+            # together or not at all.
+            before = self._activations[agent]
+            activation.taken += before.taken
+            activation.given += before.given
+            activation.ended += before.ended
+        self._last_start[agent] = self._starts
+        self._activations[agent] = activation
+
+    def _begin_again(self, agent: str, activation: _Activation) -> None:
+        """With `repeat`: START finishes if that is what the agent waits for."""
+        entries = [arrow for arrow in self.graph.arrows(START) if arrow not in self._tokens]
+        if (
+            any(target == START for _, target in self._tokens)
+            and not self.graph.is_ready(agent, self._tokens)
+            and self.graph.is_ready(agent, [*self._tokens, *entries])
+        ):
+            self._leave(START, activation)
+            self._last_start[START] = self._starts
+            self._tokens.update(dict.fromkeys(entries))
+            activation.given += entries
+
+    def _leave(self, target: str, activation: _Activation) -> None:
+        """Consume the tokens on arrows into the target, and clear the alternatives to these."""
+        sources = [source for source, into in self._tokens if into == target]
+        for source in sources:
+            taken = [(source, target)]
+            choices = [(source, out.target) for out in self.graph.out(source) if out.p is not None]
+            if target == START or taken[0] in choices:
+                taken += [arrow for arrow in (*choices, (source, START)) if arrow != taken[0]]
+            activation.taken += [arrow for arrow in taken if arrow in self._tokens]
+            self._drop(taken)
+        self._end_fan_outs(self._predecessors(target), activation)
+
+    def _predecessors(self, target: str) -> Iterable[str]:
+        if target == START:
+            return filter(self.graph.is_terminal, self.graph.agents)
+        return [edge.source for edge in edges(self.graph.agents[target].trigger)]
+
+    def _end_fan_outs(self, agents: Iterable[str], activation: _Activation) -> None:
+        for agent in agents:
+            other = self._activations.get(agent)
+            if other is not None and other.due:
+                other.over = True
+                activation.ended.append(other)
+
+    def _depart(self, agent: str) -> _Activation:
+        if agent not in self.in_flight:
+            raise ValueError(f"no call of {agent!r} is in flight")
+        self.in_flight[agent] -= 1
+        if not self.in_flight[agent]:
+            del self.in_flight[agent]
+        return self._activations[agent]
+
+    def _settle(self, agent: str, activation: _Activation) -> None:
+        enough = activation.finished >= self.graph.agents[agent].fan_out[0] or not activation.due
+        if activation.finished and enough and agent not in self.in_flight:
+            self._put(agent)
+
+    def _put(self, agent: str) -> None:
+        self._tokens.update(dict.fromkeys(self.graph.arrows(agent)))
+
+    def _drop(self, arrows: Iterable[Arrow]) -> None:
+        for arrow in arrows:
+            self._tokens.pop(arrow, None)

@@ -1,0 +1,250 @@
+"""Every live run of every client, and what each event changes in steps-to-execution.
+
+Source: paper sections 3.1 and 3.3 (least step across workflows, client ids); paper.md invariants 7
+to 11 and 36 to 39. An event costs O(E log V) of the one or two runs it moves plus O(changed
+agents), never a walk over all runs; only `forget`, `reset` and the views are longer.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kvflow.errors import UsageError
+from kvflow.graph import Graph
+from kvflow.hints import Tag
+from kvflow.runs.counts import StepChange, StepCounts
+from kvflow.runs.live import Arrival, Key, LiveRun
+from kvflow.runs.roster import Roster
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds the table's memory (paper.md invariant 39).
+
+    Attributes:
+        clients: most clients with live runs; the one that was quiet for longest goes.
+        runs_per_client: most live runs of a client; the one that was quiet for longest goes.
+        agents_per_client: most agents with steps of a client; its runs go, oldest first, until
+            one is left. Also the most agents of a graph.
+        workflows: most registered graphs; further ones are refused, because what an operator
+            registered must not go for what callers claim.
+        silent_ticks: ticks without an event, and without a call in flight, after which a run
+            expires.
+    """
+
+    clients: int = 256
+    runs_per_client: int = 1024
+    agents_per_client: int = 1024
+    workflows: int = 1024
+    silent_ticks: int = 300
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened so far; none of these ever falls."""
+
+    unexpected: int = 0  # calls that the graph of their run did not expect
+    unknown: int = 0  # calls without given steps whose agent no graph of theirs has
+    expired: int = 0  # runs that fell silent
+    evicted: int = 0  # runs that went because of a limit
+
+
+class RunView(NamedTuple):
+    """One live run, for people to look at."""
+
+    client: str
+    workflow: str
+    run: str
+    in_flight: Mapping[str, int]  # calls by agent
+    steps: Mapping[str, int]
+    idle_ticks: int  # since its last event, if no call is in flight
+    is_expected: bool  # it has not begun, or stands for the next one as well
+
+
+class RunTable:
+    """Live runs by (client, workflow, run), and the least steps of each client's agents.
+
+    Calls are known by id, so that duplicate events, and late ones of calls that the table no
+    longer knows, are harmless no-ops (paper.md invariant 11). Calls in flight are the engine's to
+    bound: each must be finished or aborted.
+
+    A call of a workflow without a registered graph and without given steps, or of an agent that
+    the graph does not have, has 0 while in flight and no steps of its own after.
+
+    Every event returns what it changed, and only that.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.counters = Counters()
+        self._graphs: dict[tuple[str, str], Graph] = {}
+        self._roster = Roster()
+        self._counts = StepCounts()
+        self._calls: dict[str, LiveRun] = {}
+        self._tick = 0
+
+    def register(self, client: str, workflow: str, graph: Graph) -> None:
+        """Runs of this workflow that begin from now on walk this graph.
+
+        Raises:
+            UsageError: more agents or workflows than the limits allow.
+        """
+        most = self.limits
+        if len(graph.agents) > most.agents_per_client:
+            raise UsageError(
+                f"workflow {workflow!r} has {len(graph.agents)} agents",
+                f"a client may have at most {most.agents_per_client}",
+                "split the workflow",
+            )
+        if (client, workflow) not in self._graphs and len(self._graphs) >= most.workflows:
+            raise UsageError(
+                f"workflow {workflow!r} is one too many",
+                f"{most.workflows} workflows are registered",
+                "delete those that are no longer used",
+            )
+        self._graphs[client, workflow] = graph
+
+    def forget(self, client: str, workflow: str) -> list[StepChange]:
+        """Drop a workflow's graph and its live runs. O(runs of the client)."""
+        self._graphs.pop((client, workflow), None)
+        self._remove(r for r in self._roster.of_client(client) if r.key.workflow == workflow)
+        return self._counts.drain()
+
+    def reset(self) -> list[StepChange]:
+        """Drop all live runs; graphs stay (paper.md invariant 37). O(runs)."""
+        self._remove(list(self._roster))
+        return self._counts.drain()
+
+    def arrive(self, tag: Tag, call_id: str) -> list[StepChange]:
+        """A call is here, from its queueing on. No-op while a call with this id is in flight."""
+        if call_id in self._calls:
+            return []
+        live = self._open(Key(tag.client, tag.workflow, tag.run))
+        graph = self._graphs.get((tag.client, tag.workflow))
+        if graph is not None and live.lacks_walk(tag, graph):
+            live.begin(graph, is_heir=self._succeed(live.key))
+        self._calls[call_id] = live
+        arrival = live.arrive(call_id, tag)
+        self.counters.unexpected += arrival is Arrival.UNEXPECTED
+        self.counters.unknown += arrival is Arrival.UNKNOWN
+        self._update(live)
+        self._bound_agents(tag.client)
+        return self._counts.drain()
+
+    def finish(self, call_id: str) -> list[StepChange]:
+        """A call has its answer. No-op for an unknown id."""
+        if (live := self._calls.pop(call_id, None)) is None:
+            return []
+        live.finish(call_id)
+        if live.closed:
+            live.end()
+        self._update(live)
+        return self._counts.drain()
+
+    def abort(self, call_id: str) -> list[StepChange]:
+        """A call went away unanswered: as if it had not arrived. No-op for an unknown id."""
+        if (live := self._calls.pop(call_id, None)) is None:
+            return []
+        live.abort(call_id)
+        self._update(live)
+        return self._counts.drain()
+
+    def end(self, client: str, run: str) -> list[StepChange]:
+        """The client says that a run is over; its calls in flight are no longer followed.
+
+        With `repeat` the next run is expected in its place, until its first call or expiry.
+        """
+        for live in self._roster.named(client, run):
+            self._release_calls(live)
+            live.end()
+            self._update(live)
+        return self._counts.drain()
+
+    def tick(self) -> list[StepChange]:
+        """Time passes: runs that were silent for too long expire (paper.md invariant 38)."""
+        self._tick += 1
+        silent = list(self._roster.silent_until(self._tick - self.limits.silent_ticks))
+        self.counters.expired += len(silent)
+        self._remove(live for key in silent if (live := self._roster.get(key)) is not None)
+        return self._counts.drain()
+
+    def least(self, client: str, agent: str) -> int | None:
+        """Steps of an agent: the least over its client's live runs; None without any."""
+        return self._counts.least(client, agent)
+
+    def waiting(self, client: str, agent: str) -> int:
+        """How many live runs hold that least value."""
+        return self._counts.waiting(client, agent)
+
+    def steps(self) -> Iterator[StepChange]:
+        """Steps of every agent that has any, as changes from nothing. O(agents)."""
+        return iter(self._counts)
+
+    def runs(self) -> Iterator[RunView]:
+        """Every live run, oldest client and oldest run first. O(runs)."""
+        for live in self._roster:
+            yield RunView(
+                *live.key,
+                in_flight=live.in_flight(),
+                steps=live.published,
+                idle_ticks=self._roster.silence(live, self._tick),
+                is_expected=live.expects_next,
+            )
+
+    def _open(self, key: Key) -> LiveRun:
+        if (live := self._roster.get(key)) is not None:
+            return live
+        if not self._roster.count(key.client) and len(self._roster) >= self.limits.clients:
+            self._evict(self._roster.of_client(self._roster.oldest_client()))
+        elif self._roster.count(key.client) >= self.limits.runs_per_client:
+            self._evict([self._roster.oldest_run(key.client)])
+        live = LiveRun(key)
+        self._roster.add(live)
+        return live
+
+    def _succeed(self, key: Key) -> bool:
+        """A run begins: the first that stands for one not begun gives way to it, if any does."""
+        other = self._roster.next_expected(key)
+        if other is None or other.walk is None:
+            return False
+        if other.walk.begun:
+            other.walk.follow()
+            self._publish(other)
+        else:
+            self._remove([other])
+        return True
+
+    def _update(self, live: LiveRun) -> None:
+        self._roster.touch(live, self._tick)
+        self._publish(live)
+
+    def _publish(self, live: LiveRun) -> None:
+        if live.over:
+            self._remove([live])
+            return
+        old, new = live.published, live.steps()
+        for agent in {**new, **old}:
+            if old.get(agent) != new.get(agent):
+                self._counts.move(live.key.client, agent, old.get(agent), new.get(agent))
+        live.published = new
+        self._roster.note_expectation(live)
+
+    def _remove(self, lives: Iterable[LiveRun]) -> None:
+        for live in lives:
+            self._release_calls(live)
+            for agent, steps in live.published.items():
+                self._counts.move(live.key.client, agent, steps, None)
+            self._roster.remove(live)
+
+    def _evict(self, lives: list[LiveRun]) -> None:
+        self.counters.evicted += len(lives)
+        self._remove(lives)
+
+    def _bound_agents(self, client: str) -> None:
+        too_many = self.limits.agents_per_client
+        while self._counts.agents(client) > too_many and self._roster.count(client) > 1:
+            self._evict([self._roster.oldest_run(client)])
+
+    def _release_calls(self, live: LiveRun) -> None:
+        for call_id in live.call_ids:
+            del self._calls[call_id]
