@@ -1,0 +1,280 @@
+"""A model server for tests: real HTTP on loopback, no model.
+
+It speaks SGLang's dialect or plain OpenAI's. Its tokens are bytes (id = byte + 10, so that ids
+below 10 stand for control tokens), its answers are fixed, and it reports as cached what a prompt
+shares with an earlier one.
+"""
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+FIRST_ID = 10
+ANSWER = "a fine answer"
+MODEL = "fake-model"
+PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request to generate, as it came."""
+
+    path: str
+    body: dict[str, Any]
+    authorization: str | None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        sampling = self.body.get("sampling_params", self.body)
+        return dict(sampling["custom_params"] or {}) if "custom_params" in sampling else {}
+
+    @property
+    def agent(self) -> str:
+        return str(self.params["kvflow"]["agent"])
+
+
+@dataclass
+class FakeServer:
+    """What the server is to do, and what it saw.
+
+    A fault is asked for with each request to generate. It is an HTTP status to answer with, or one
+    of: garbage (an event that is no JSON), lacking (an event without its fields), html (no stream),
+    cut (the connection ends within the stream), endless (the stream ends early, properly), abort
+    (SGLang's), error (an error event), drop (no answer at all), hang (no answer before `release`),
+    interrupt (Ctrl-C to this very process, then hang).
+    """
+
+    dialect: str = "sglang"
+    api_key: str | None = None
+    fault: Callable[[Seen], int | str | None] = lambda seen: None
+    answer: str = ANSWER
+    incremental: bool = False  # SGLang's --incremental-streaming-output
+    host_tokens: int = 0  # of what is cached, this many are reported in host memory
+    meet: threading.Barrier | None = None  # calls go on when so many have come
+    seen: list[Seen] = field(default_factory=list)
+    release: threading.Event = field(default_factory=threading.Event)
+    url: str = ""
+    _prompts: list[list[int]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator["FakeServer"]:
+        """Answer on a free port of loopback for as long as the context lasts."""
+        server = _Server(("127.0.0.1", 0), _Handler)
+        server.fake = self
+        self.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.release.set()
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+    def cached(self, ids: list[int]) -> int:
+        """How much of a prompt was seen before; from now on, all of it was."""
+        with self._lock:
+            shared = max((_common(ids, other) for other in self._prompts), default=0)
+            self._prompts.append(ids)
+        return shared
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False
+    fake: FakeServer
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients of these tests break off on purpose: nothing to report."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = PATIENCE_S
+    server: _Server
+
+    def log_message(self, *args: object) -> None:
+        """Tests look at what was seen, not at a log."""
+
+    def do_GET(self) -> None:
+        fake = self.server.fake
+        if self._refused():
+            return
+        if self.path == "/v1/models":
+            owner = "sglang" if fake.dialect == "sglang" else "somebody"
+            self._reply({"object": "list", "data": [{"id": MODEL, "owned_by": owner}]})
+        elif self.path == "/server_info" and fake.dialect == "sglang":
+            self._reply({"version": "0.5.23", "internal_states": [{}], "model_path": MODEL})
+        else:
+            self._reply({"detail": "Not Found"}, 404)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self._refused():
+            return
+        sglang = self.server.fake.dialect == "sglang"
+        if self.path == "/tokenize" and sglang:
+            ids = to_ids(body["prompt"])
+            self._reply({"tokens": ids, "count": len(ids), "max_model_len": 4096})
+        elif self.path == "/detokenize" and sglang:
+            self._reply({"text": to_text(body["tokens"])})
+        elif self.path == "/v1/chat/completions" or (self.path == "/generate" and sglang):
+            self._generate(Seen(self.path, body, self.headers.get("Authorization")))
+        else:
+            self._reply({"detail": "Not Found"}, 404)
+
+    def _refused(self) -> bool:
+        key = self.server.fake.api_key
+        if key is None or self.headers.get("Authorization") == f"Bearer {key}":
+            return False
+        self._reply({"error": "Unauthorized"}, 401)
+        return True
+
+    def _generate(self, seen: Seen) -> None:
+        fake = self.server.fake
+        fake.seen.append(seen)
+        if fake.meet is not None:
+            fake.meet.wait(PATIENCE_S)
+        fault = fake.fault(seen)
+        if isinstance(fault, int):
+            self._reply({"object": "error", "message": "out of order", "code": fault}, fault)
+        elif fault == "html":
+            self._reply("<html>hello</html>", content_type="text/html")
+        elif fault == "drop":
+            self.close_connection = True
+        elif fault in ("hang", "interrupt"):
+            if fault == "interrupt":
+                os.kill(os.getpid(), 2)
+            fake.release.wait(PATIENCE_S)
+            self.close_connection = True
+        else:
+            self._stream(_events(fake, seen), fault)
+
+    def _stream(self, events: list[str], fault: str | None) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        aborted = {"text": "", "output_ids": [], "meta_info": {"finish_reason": {"type": "abort"}}}
+        broken = {
+            "garbage": "{no json",
+            "lacking": "{}",
+            "error": '{"error": {"message": "no memory", "code": 503}}',
+            "abort": json.dumps(aborted),
+        }
+        if fault is not None:
+            events = [*events[:1], *([broken[fault]] if fault in broken else [])]
+        for event in events:
+            self._chunk(f"data: {event}\n\n")
+        if fault == "cut":
+            self.close_connection = True
+        else:
+            self._chunk("")
+
+    def _chunk(self, text: str) -> None:
+        raw = text.encode()
+        self.wfile.write(f"{len(raw):x}\r\n".encode() + raw + b"\r\n")
+
+    def _reply(
+        self, content: object, status: int = 200, content_type: str = "application/json"
+    ) -> None:
+        raw = (content if isinstance(content, str) else json.dumps(content)).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+
+def to_ids(text: str) -> list[int]:
+    return [byte + FIRST_ID for byte in text.encode()]
+
+
+def to_text(ids: list[int]) -> str:
+    return bytes(one - FIRST_ID for one in ids).decode(errors="replace")
+
+
+def _events(fake: FakeServer, seen: Seen) -> list[str]:
+    native = seen.path == "/generate"
+    wish = seen.body["sampling_params"] if native else seen.body
+    most = wish["max_new_tokens"] if native else wish["max_tokens"]
+    output = to_ids(fake.answer)
+    if wish.get("ignore_eos"):
+        output = (output * most)[:most]
+    reason = "length" if len(output) >= most else "stop"
+    output = output[:most]
+    prompt = _prompt_ids(seen)
+    make = _generate_events if native else _chat_events
+    events = make(fake, seen, prompt, output, reason)
+    return [*(json.dumps(event) for event in events), "[DONE]"]
+
+
+def _prompt_ids(seen: Seen) -> list[int]:
+    if seen.path == "/generate":
+        return list(seen.body["input_ids"])
+    return to_ids("".join(f"<{m['role']}>{m['content']}\n" for m in seen.body["messages"]))
+
+
+def _details(fake: FakeServer, prompt: list[int]) -> tuple[int, dict[str, int] | None]:
+    cached = fake.cached(prompt)
+    host = min(cached, fake.host_tokens)
+    return cached, {"device": cached - host, "host": host} if cached else None
+
+
+def _generate_events(
+    fake: FakeServer, seen: Seen, prompt: list[int], output: list[int], reason: str
+) -> list[dict[str, Any]]:
+    cached, details = _details(fake, prompt)
+    events = []
+    for count in range(1, len(output) + 1):
+        ids = output[count - 1 : count] if fake.incremental else output[:count]
+        meta = {
+            "finish_reason": {"type": reason} if count == len(output) else None,
+            "prompt_tokens": len(prompt),
+            "completion_tokens": count,
+            "cached_tokens": cached,
+            "cached_tokens_details": details,
+        }
+        events.append({"text": to_text(ids), "output_ids": ids, "meta_info": meta})
+    return events
+
+
+def _chat_events(
+    fake: FakeServer, seen: Seen, prompt: list[int], output: list[int], reason: str
+) -> list[dict[str, Any]]:
+    cached, details = _details(fake, prompt)
+    deltas: list[dict[str, str]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": letter} for letter in to_text(output)]
+    events: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas
+    ]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+    if fake.dialect == "sglang":
+        extra: dict[str, Any] = (
+            {"output_ids": [output]} if seen.body.get("return_output_ids_in_sglext") else {}
+        )
+        if seen.body.get("return_cached_tokens_details") and details:
+            extra["cached_tokens_details"] = details
+        if extra:
+            events.append({"choices": [], "sglext": extra})
+    if (seen.body.get("stream_options") or {}).get("include_usage"):
+        usage = {"prompt_tokens": len(prompt), "completion_tokens": len(output)}
+        known = {"prompt_tokens_details": {"cached_tokens": cached}}
+        events.append({"choices": [], "usage": usage | (known if fake.dialect == "openai" else {})})
+    return events
+
+
+def _common(one: list[int], other: list[int]) -> int:
+    length = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        length += 1
+    return length

@@ -1,0 +1,115 @@
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.graphs import holds, loaded_of, workflows
+
+from kvflow.workload import Walk, plan_run
+
+
+def walk_of(agents: dict[str, dict[str, Any]], **workload: Any) -> Walk:
+    described = {name: {"fixed_tokens": 8, **spec} for name, spec in agents.items()}
+    loaded = loaded_of({"agents": described, "workload": workload})
+    return Walk(loaded.graph, plan_run(loaded, 0, 7))
+
+
+def names(walk: Walk) -> list[str]:
+    return [call.agent for call in walk.ready()]
+
+
+def test_walk_barrier_waits_for_its_last_part() -> None:
+    walk = walk_of({"a": {}, "b": {}, "c": {"after": ["a", "b"]}})
+    a, b = walk.ready()
+    walk.finished(b)
+    assert names(walk) == []
+    walk.finished(a)
+    assert names(walk) == ["c"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_walk_branch_opens_with_whichever_part_is_first(first: int) -> None:
+    walk = walk_of({"a": {}, "b": {}, "c": {"after": {"any": ["a", "b"]}}})
+    walk.finished(walk.ready()[first])
+    assert names(walk) == ["c"]
+
+
+def test_walk_branch_does_not_open_again_with_its_second_part() -> None:
+    walk = walk_of({"a": {}, "b": {}, "c": {"after": {"any": ["a", "b"]}}})
+    a, b = walk.ready()
+    walk.finished(a)
+    assert names(walk) == ["c"]
+    walk.finished(b)
+    assert names(walk) == []
+
+
+def test_walk_fan_out_starts_together_and_the_next_waits_for_all() -> None:
+    walk = walk_of({"a": {"fan_out": 3}, "b": {"after": "a"}})
+    fan = walk.ready()
+    assert [call.part for call in fan] == [0, 1, 2]
+    walk.finished(fan[2])
+    walk.finished(fan[0])
+    assert names(walk) == []
+    walk.finished(fan[1])
+    assert names(walk) == ["b"]
+
+
+def test_walk_is_last_of_a_sequence_names_its_end_only() -> None:
+    walk = walk_of({"a": {}, "b": {"after": "a"}})
+    (a,) = walk.ready()
+    assert not walk.is_last(a)
+    walk.finished(a)
+    (b,) = walk.ready()
+    assert walk.is_last(b)
+
+
+def test_walk_is_last_of_two_in_flight_is_not_known() -> None:
+    walk = walk_of({"a": {}, "b": {}})
+    assert not any(walk.is_last(call) for call in walk.ready())
+
+
+def test_walk_finished_twice_is_refused() -> None:
+    walk = walk_of({"a": {}})
+    (a,) = walk.ready()
+    walk.finished(a)
+    with pytest.raises(KeyError):
+        walk.finished(a)
+
+
+def test_walk_without_calls_is_done() -> None:
+    loaded = loaded_of({"agents": {"a": {"fixed_tokens": 8}}})
+    assert Walk(loaded.graph, ()).done
+
+
+@given(workflows(), st.integers(0, 99), st.randoms(use_true_random=False))
+@settings(max_examples=80)
+def test_walk_in_any_order_of_completion_gives_every_call_once_and_no_later_than_allowed(
+    data: dict[str, Any], run: int, order: Any
+) -> None:
+    loaded = loaded_of(data)
+    calls = plan_run(loaded, run, 7)
+    walk = Walk(loaded.graph, calls)
+    started: set[int] = set()
+    finished: set[int] = set()
+    in_flight = []
+
+    def allowed(index: int) -> bool:
+        call = calls[index]
+        come = {feed.source for feed in call.feeds if finished.issuperset(feed.calls)}
+        continued = call.extends is None or call.extends in finished
+        return continued and holds(data["agents"][call.agent]["after"], come)
+
+    while True:
+        new = walk.ready()
+        assert [call.index for call in new] == [
+            index for index in range(len(calls)) if index not in started and allowed(index)
+        ]
+        started |= {call.index for call in new}
+        in_flight += new
+        if not in_flight:
+            break
+        call = in_flight.pop(order.randrange(len(in_flight)))
+        walk.finished(call)
+        finished.add(call.index)
+    assert finished == set(range(len(calls)))
+    assert walk.done
