@@ -1,1 +1,5 @@
 """What an application imports: tags for its calls, and a driver that walks a workflow."""
+
+from kvflow.client.tagging import tag
+
+__all__ = ["tag"]

@@ -8,6 +8,7 @@ shares with an earlier one.
 import contextlib
 import json
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -42,6 +43,8 @@ class Seen:
 class FakeServer:
     """What the server is to do, and what it saw.
 
+    Its dialect is sglang, openai, or website: no model server at all.
+
     A fault is asked for with each request to generate. It is an HTTP status to answer with, or one
     of: garbage (an event that is no JSON), lacking (an event without its fields), html (no stream),
     cut (the connection ends within the stream), endless (the stream ends early, properly), abort
@@ -54,6 +57,7 @@ class FakeServer:
     fault: Callable[[Seen], int | str | None] = lambda seen: None
     answer: str = ANSWER
     incremental: bool = False  # SGLang's --incremental-streaming-output
+    models: tuple[str, ...] = (MODEL,)
     host_tokens: int = 0  # of what is cached, this many are reported in host memory
     meet: threading.Barrier | None = None  # calls go on when so many have come
     seen: list[Seen] = field(default_factory=list)
@@ -76,6 +80,7 @@ class FakeServer:
             self.release.set()
             server.shutdown()
             thread.join()
+            server.hang_up()
             server.server_close()
 
     def cached(self, ids: list[int]) -> int:
@@ -89,6 +94,24 @@ class FakeServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = False
     fake: FakeServer
+
+    def __init__(self, *args: Any) -> None:
+        self._open: set[socket.socket] = set()
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """Break off every connection, kept alive or in use."""
+        for connection in list(self._open):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients of these tests break off on purpose: nothing to report."""
@@ -107,9 +130,10 @@ class _Handler(BaseHTTPRequestHandler):
         fake = self.server.fake
         if self._refused():
             return
-        if self.path == "/v1/models":
+        if self.path == "/v1/models" and fake.dialect != "website":
             owner = "sglang" if fake.dialect == "sglang" else "somebody"
-            self._reply({"object": "list", "data": [{"id": MODEL, "owned_by": owner}]})
+            cards = [{"id": model, "owned_by": owner} for model in fake.models]
+            self._reply({"object": "list", "data": cards})
         elif self.path == "/server_info" and fake.dialect == "sglang":
             self._reply({"version": "0.5.23", "internal_states": [{}], "model_path": MODEL})
         else:

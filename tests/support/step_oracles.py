@@ -143,13 +143,15 @@ class TokenGame:
         """Agents that may start now."""
         return [name for name in self.graph.agents if self.is_ready(name)]
 
-    def start(self, name: str) -> None:
-        """Consume the agent's tokens; first START's, if it is only ready by them."""
+    def start(self, name: str) -> bool:
+        """Consume the agent's tokens; first START's, if it is only ready by them: then True."""
         by_tokens = _eval(self.graph.agents[name].trigger, name, self.tokens, _FAR) == 0
-        if not by_tokens and self._expects_next() and self.is_ready(name):
+        begins_again = not by_tokens and self._expects_next() and self.is_ready(name)
+        if begins_again:
             self._consume(START)
             self.tokens |= self._entries()
         self._consume(name)
+        return begins_again
 
     def finish(self, name: str) -> None:
         """Put a token on each arrow out of the agent."""

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.graphs import holds, loaded_of, workflows
 
+from kvflow.runs.run import Run
 from kvflow.workload import Walk, plan_run
 
 
@@ -113,3 +114,22 @@ def test_walk_in_any_order_of_completion_gives_every_call_once_and_no_later_than
         finished.add(call.index)
     assert finished == set(range(len(calls)))
     assert walk.done
+
+
+@given(workflows(), st.integers(0, 99))
+@settings(max_examples=60)
+def test_walk_in_step_makes_no_call_that_the_server_does_not_expect(
+    data: dict[str, Any], run: int
+) -> None:
+    for spec in data["agents"].values():
+        spec["fan_out"] = 1
+    loaded = loaded_of(data)
+    walk = Walk(loaded.graph, plan_run(loaded, run, 7))
+    expected = Run(loaded.graph)
+    while wave := walk.ready():
+        for call in wave:
+            expected.arrive(call.agent)
+        for call in wave:
+            expected.finish(call.agent)
+            walk.finished(call)
+    assert expected.unexpected == 0
