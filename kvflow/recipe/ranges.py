@@ -48,7 +48,8 @@ class Range:
     def __str__(self) -> str:
         return str(self.low) if self.is_one else f"{self.low}..{self.high}"
 
-    def _written(self) -> int | str:
+    def written(self) -> int | str:
+        """As a recipe writes it; the inverse of `read`."""
         return self.low if self.is_one else str(self)
 
     @classmethod
@@ -56,7 +57,7 @@ class Range:
         """A recipe writes a range as one scalar, so it is read and written as one."""
         return core_schema.no_info_plain_validator_function(
             cls.read,
-            serialization=core_schema.plain_serializer_function_ser_schema(cls._written),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.written),
         )
 
     @classmethod
