@@ -1,0 +1,101 @@
+"""The servers that kvflow runs on this machine, by the files that they leave while they run.
+
+`kvflow serve` writes one when its server is healthy and removes it when it ends; others find
+servers by them. A file whose process is gone (killed, power lost) is removed by whoever reads it.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import psutil
+from platformdirs import user_state_path
+
+# psutil computes when a process began from the machine's boot time, which moves a little when
+# the clock is set. A process number is not used again this soon.
+_SAME_PROCESS_S = 10.0
+
+
+class ServerState(msgspec.Struct, frozen=True, kw_only=True):
+    """A running server.
+
+    Attributes:
+        url: where it answers.
+        pid: the process that runs it; SIGTERM to it ends the server.
+        created: when that process began, in seconds since the epoch.
+        started_at: when the server became healthy, in seconds since the epoch.
+        device: what it runs on: cpu or cuda.
+        mode: how much of kvflow is at work in it.
+        model: path or name of the model.
+        recipe: path of the recipe that it serves, if any.
+    """
+
+    url: str
+    pid: int
+    created: float
+    started_at: float
+    device: str
+    mode: str
+    model: str
+    recipe: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the very process that wrote this still runs."""
+        try:
+            created = psutil.Process(self.pid).create_time()
+        except psutil.NoSuchProcess:
+            return False
+        return abs(created - self.created) < _SAME_PROCESS_S
+
+
+def folder() -> Path:
+    """Where the files lie: one for each server, named for its port."""
+    return user_state_path("kvflow") / "servers"
+
+
+@contextlib.contextmanager
+def announced(state: ServerState) -> Iterator[Path]:
+    """Let others find a server for as long as the context lasts.
+
+    Raises:
+        OSError: the user's state folder cannot be written.
+    """
+    path = folder() / f"{urlsplit(state.url).port}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, msgspec.json.encode(state))
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def running_servers() -> list[ServerState]:
+    """The servers that run now, the latest first. Removes the files of those that are gone."""
+    found = []
+    for path in folder().glob("*.json"):
+        try:
+            state = msgspec.json.decode(path.read_bytes(), type=ServerState)
+        except (OSError, msgspec.DecodeError):
+            continue  # just removed, or written by a later version of kvflow
+        if state.alive:
+            found.append(state)
+        else:
+            path.unlink(missing_ok=True)
+    return sorted(found, key=lambda state: state.started_at, reverse=True)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, readable by its owner only (mkstemp: 0600)."""
+    descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(aside, path)
+    except OSError:
+        os.unlink(aside)
+        raise
