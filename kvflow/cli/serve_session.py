@@ -1,0 +1,126 @@
+"""One session of `kvflow serve`: from the checks before the start to the last process's end."""
+
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from kvflow.cli.serve_narrator import Narrator
+from kvflow.engine.launch import Interrupts, Launch, Server, before_start, demo
+from kvflow.engine.state import ServerState, announced
+
+_DRAIN_S = 30.0
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """How a server is to be run and shown.
+
+    Attributes:
+        launch: what to start.
+        narrator: where to tell what happens.
+        log: where SGLang's log goes.
+        timeout_s: how long the start may take.
+        recipe: the recipe as it was typed, for the commands to type next.
+        as_json: whether to print the server's state instead of its URL.
+        echo: shown each new batch of SGLang's log lines.
+    """
+
+    launch: Launch
+    narrator: Narrator
+    log: Path
+    timeout_s: float
+    recipe: str | None
+    as_json: bool
+    echo: Callable[[list[str]], None]
+
+    def run(self) -> int:
+        """Serve until a signal asks for the end.
+
+        Returns:
+            The exit status that the signal stands for.
+
+        Raises:
+            KvflowError: SGLang could not be started, or ended by itself.
+        """
+        self.narrator.phase("checking")
+        before_start(self.launch, os.environ)
+        if demo.missing(self.launch):
+            self.narrator.phase("writing the demo model")
+            demo.write()
+        with Interrupts() as interrupts, Server(self.launch, self.log, os.environ) as server:
+            self.narrator.say(f"SGLang's log: {self.log}")
+            if self._start(server, interrupts):
+                with announced(self._state()):
+                    self._watch(server, interrupts)
+            if not interrupts.count:
+                raise server.failure()
+            self._end(server, interrupts)
+            return interrupts.exit_status
+
+    def _start(self, server: Server, interrupts: Interrupts) -> bool:
+        """Whether the server has become healthy, and not been told to end before."""
+        for step in server.progress(self.timeout_s):
+            self.narrator.phase(step.phase)
+            self.echo(step.lines)
+            if interrupts.count:
+                return False
+        return True
+
+    def _state(self) -> ServerState:
+        return ServerState(
+            url=self.launch.url,
+            pid=os.getpid(),
+            created=psutil.Process().create_time(),
+            started_at=time.time(),
+            device=self.launch.device,
+            mode=self.launch.mode,
+            model=self.launch.model,
+            recipe=str(self.launch.recipe) if self.launch.recipe else None,
+        )
+
+    def _watch(self, server: Server, interrupts: Interrupts) -> None:
+        self.narrator.done()
+        self._announce()
+        while not interrupts.count and not server.ended:
+            self.echo(server.lines())
+            time.sleep(_LOOK_S)
+
+    def _announce(self) -> None:
+        state, url = self._state(), self.launch.url
+        self.narrator.say(f"ready after {self.narrator.elapsed_s:.0f} s; Ctrl-C ends it")
+        if self.as_json:
+            sys.stdout.write(json.dumps({"schema_version": 1, **msgspec.to_builtins(state)}) + "\n")
+        else:
+            sys.stdout.write(f"{url}\n")
+        sys.stdout.flush()
+        recipe = shlex.quote(self.recipe or "recipes/peer.yaml")
+        graph = f"kvflow recipe graph {recipe}"
+        info = f"curl -s {url}/server_info"
+        self.narrator.say(f"next: kvflow run {recipe} {url}")
+        self.narrator.say(f"      {graph if self.recipe else info}")
+
+    def _end(self, server: Server, interrupts: Interrupts) -> None:
+        """End the server in peace; at once when asked again, or when it takes too long."""
+        seen = interrupts.count
+        server.ask_to_end()
+        self.narrator.say(
+            f"ending SGLang, which finishes what it is doing ({_DRAIN_S:g} s at most); "
+            "Ctrl-C again ends it at once"
+        )
+        deadline = time.monotonic() + _DRAIN_S
+        while not server.wait(_LOOK_S):
+            self.echo(server.lines())
+            if interrupts.count > seen or time.monotonic() > deadline:
+                self.narrator.say("ending SGLang at once")
+                break
+        server.kill()
+        self.narrator.say("SGLang has ended")
