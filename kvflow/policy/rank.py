@@ -103,6 +103,10 @@ class Ranks(Generic[Mark]):
         counts = self._through.get(node)
         return self._untagged_steps if counts is None else counts.least
 
+    def is_marked(self, node: int) -> bool:
+        """Whether a mark passes through the node."""
+        return node in self._through
+
     def end(self, mark: Mark) -> int | None:
         """The node that the mark sits on; None if it sits nowhere."""
         at = self._ends.get(mark)

@@ -78,6 +78,7 @@ class RunTable:
         self.limits = limits or Limits()
         self.counters = Counters()
         self._graphs: dict[tuple[str, str], Graph] = {}
+        self._served: dict[str, Graph] = {}
         self._roster = Roster()
         self._counts = StepCounts()
         self._calls: dict[str, LiveRun] = {}
@@ -104,6 +105,13 @@ class RunTable:
             )
         self._graphs[client, workflow] = graph
 
+    def serve(self, workflow: str, graph: Graph) -> None:
+        """Runs of this workflow walk this graph whoever their client is.
+
+        A graph that a client registered under the same name goes before it, for that client.
+        """
+        self._served[workflow] = graph
+
     def forget(self, client: str, workflow: str) -> list[StepChange]:
         """Drop a workflow's graph and its live runs. O(runs of the client)."""
         self._graphs.pop((client, workflow), None)
@@ -120,7 +128,7 @@ class RunTable:
         if call_id in self._calls:
             return []
         live = self._open(Key(tag.client, tag.workflow, tag.run))
-        graph = self._graphs.get((tag.client, tag.workflow))
+        graph = self._graphs.get((tag.client, tag.workflow), self._served.get(tag.workflow))
         if graph is not None and live.lacks_walk(tag, graph):
             live.begin(graph, is_heir=self._succeed(live.key))
         self._calls[call_id] = live

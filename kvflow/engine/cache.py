@@ -1,0 +1,144 @@
+"""The radix cache: SGLang's own, told of calls as they come and go.
+
+It carries SGLang's events to `calls` and what follows from them to the tree core. Where a call's
+fixed prefix ends is where its insert is cut in two, so that the prefix is a node of its own that
+can be kept, backed up and marked without the call's tail.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from sglang.srt.managers.schedule_batch import FINISH_ABORT
+from sglang.srt.mem_cache.base_prefix_cache import CacheRequestOutcome
+from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache
+
+from kvflow.engine.calls import Call, Calls
+from kvflow.engine.marks import Marks
+from kvflow.engine.settings import Settings
+from kvflow.engine.tree import KvflowTreeCore, Mark
+from kvflow.recipe.model import Mode
+from kvflow.runs import StepChange
+
+
+class KvflowRadixCache(UnifiedRadixCache):
+    """SGLang's unified radix cache that knows who will speak next.
+
+    Attributes:
+        calls: tagged calls in flight and their runs.
+        marks: which fixed prefixes stand in the tree.
+    """
+
+    settings = Settings()
+    """Of the cache that is built next: SGLang builds it from its own parameters alone."""
+
+    tree_core: KvflowTreeCore
+
+    def __init__(self, params: Any) -> None:
+        # SGLang's own __init__ ends in reset(), which needs these.
+        self.untagged_steps = self.settings.policy.untagged_steps
+        self.calls = Calls(params.page_size)
+        self.marks: Marks[Mark] = Marks()
+        super().__init__(params)
+
+    def reset(self) -> None:
+        """Empty the cache; runs and calls in flight stay (paper invariant 37)."""
+        super().reset()
+        self.marks.clear()
+
+    @property
+    def mode(self) -> Mode:
+        """The mode at work."""
+        return self.tree_core.mode
+
+    def switch(self, mode: Mode) -> None:
+        """Put another mode to work, on the running server."""
+        self.tree_core.mode = mode
+
+    def tick(self) -> None:
+        """A second has passed, in every rank alike: silent runs may expire."""
+        self._apply(self.calls.table.tick())
+
+    # A call's life
+
+    def call_arrived(self, req: Any) -> None:
+        """A request has been queued."""
+        params = req.sampling_params.custom_params
+        self._apply(self.calls.arrive(req.rid, params, req.origin_input_ids))
+
+    def match_prefix(self, params: Any) -> Any:
+        """As SGLang's; what it matches is not spent."""
+        result = super().match_prefix(params)
+        if params.req is not None:
+            self.tree_core.matched(result.best_match_node, params.req.rid)
+        return result
+
+    def checkpoint_into_tree(self, req: Any, *, up_to: int, **kwargs: Any) -> None:
+        """As SGLang's, with the insert cut where the call's fixed prefix ends."""
+        self.tree_core.inserting = self.calls.get(req.rid)
+        try:
+            super().checkpoint_into_tree(req, up_to=up_to, **kwargs)
+        finally:
+            self.tree_core.inserting = None
+
+    def insert(self, params: Any) -> Any:
+        """As SGLang's; for a tagged call the fixed prefix goes in first, as a node of its own."""
+        call = self.tree_core.inserting
+        boundary = self._boundary(call, params)
+        if call is None or boundary is None:
+            return super().insert(params)
+        prefix = replace(params, key=params.key[:boundary], value=params.value[:boundary])
+        self._mark(call, params.key, super().insert(prefix).last_device_node)
+        # The prefix is the tree's now: the second insert neither frees nor counts it again.
+        return super().insert(
+            replace(
+                params,
+                prev_prefix_len=max(params.prev_prefix_len, boundary),
+                inserted_len=max(params.inserted_len, boundary),
+            )
+        )
+
+    def on_release(self, req: Any, *, checkpointed: bool) -> None:
+        """A request gave back its slots: because it is over, or until it is tried again."""
+        super().on_release(req, checkpointed=checkpointed)
+        if not req.finished():
+            return
+        call = self.calls.get(req.rid)
+        if isinstance(req.finished_reason, FINISH_ABORT):
+            boundary = None
+            changes = self.calls.abort(req.rid)
+        else:
+            boundary = call.boundary if call is not None else None
+            changes = self.calls.finish(req.rid)
+        if call is not None:
+            self.tree_core.settle(req.last_node, req.rid, boundary)
+        self._apply(changes)
+
+    def finish(self, handle: Any, outcome: Any) -> None:
+        """A request went away before it ran."""
+        super().finish(handle, outcome)
+        if outcome is not CacheRequestOutcome.SUCCESS:
+            self._apply(self.calls.abort(handle.rid))
+
+    def _boundary(self, call: Call | None, params: Any) -> int | None:
+        """Where to cut an insert, in tokens; None where it stays whole."""
+        if call is None or call.boundary is None or self.tree_core.mode == "off":
+            return None
+        # What the call has inserted before was cut then.
+        inside = params.inserted_len < call.boundary <= len(params.key)
+        return call.boundary if inside and self.tree_core.has_only_full_attention() else None
+
+    def _mark(self, call: Call, key: Any, node_id: int) -> None:
+        tag = call.tag
+        mark = (tag.client, tag.agent, key.extra_key, key.cache_salt)
+        self.marks.add((tag.client, tag.agent), mark)
+        self.tree_core.place(mark, node_id, self._steps(tag.client, tag.agent))
+        self.marks.keep_only(lambda known: self.tree_core.ranks.end(known) is not None)
+
+    def _steps(self, client: str, agent: str) -> int:
+        steps = self.calls.table.least(client, agent)
+        return self.untagged_steps if steps is None else steps
+
+    def _apply(self, changes: list[StepChange]) -> None:
+        for client, agent, steps in changes:
+            for mark in self.marks.of((client, agent)):
+                self.tree_core.set_steps(mark, self.untagged_steps if steps is None else steps)

@@ -1,0 +1,145 @@
+"""Every name of SGLang that is not its public plugin API and that kvflow stands on.
+
+Checked before the cache is built. A name that is gone or takes other arguments stops the start
+with the version and the name, because a half-working cache policy is worse than none.
+KVFLOW_COMPAT=warn logs instead, for trying a newer SGLang.
+"""
+
+import inspect
+import logging
+import os
+import pkgutil
+from importlib.metadata import version
+from typing import NamedTuple
+
+from kvflow.errors import KvflowError
+
+SUPPORTED = "0.5.23"
+_log = logging.getLogger(__name__)
+_MEM = "sglang.srt.mem_cache."
+_CORE = _MEM + "unified_cache.unified_tree_core:UnifiedTreeCore."
+_CACHE = _MEM + "unified_radix_cache:UnifiedRadixCache."
+_FULL = _MEM + "unified_cache.components.full:FullComponent."
+_SCHEDULER = "sglang.srt.managers.scheduler:Scheduler."
+
+
+class IncompatibleSGLang(KvflowError):
+    """This SGLang is not one kvflow can work with."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"kvflow {what}",
+            f"SGLang {version('sglang')} is installed, and kvflow stands on {SUPPORTED}",
+            f"pip install sglang=={SUPPORTED}",
+        )
+
+
+class Name(NamedTuple):
+    """One name, and the parameters by which kvflow calls or overrides it."""
+
+    path: str
+    parameters: tuple[str, ...] = ()
+
+
+NAMES = (
+    # Overridden or called on the tree core (tree.py)
+    Name(_CORE + "reset"),
+    Name(_CORE + "_split_node", ("key", "child", "split_len")),
+    Name(_CORE + "_add_new_node", ("parent", "key", "value")),
+    Name(_CORE + "_remove_leaf_from_parent", ("node",)),
+    Name(_CORE + "evict_device_leaf", ("node_id", "is_write_back")),
+    Name(_CORE + "_evict_host_leaf", ("node", "tracker", "device_frees", "host_frees")),
+    Name(_CORE + "_inc_hit_count_and_check", ("node",)),
+    Name(_CORE + "commit_load_back", ("node_id", "device_indices", "kv_xfer", "comp_xfers")),
+    Name(_CORE + "finish_load_back", ("anchor_node_id",)),
+    # The walk (component.py)
+    Name(_FULL + "_evict_device_start", ("request_cnt",)),
+    Name(
+        _FULL + "_evict_device_next_node",
+        ("tracker", "device_frees", "host_frees", "cache_actions"),
+    ),
+    Name(_FULL + "_evict_device_end"),
+    Name(
+        _FULL + "drive_host_eviction",
+        ("num_tokens", "tracker", "device_frees", "host_frees", "cache_actions"),
+    ),
+    # The cache (cache.py)
+    Name(_CACHE + "reset"),
+    Name(_CACHE + "match_prefix", ("params",)),
+    Name(_CACHE + "insert", ("params",)),
+    Name(_CACHE + "checkpoint_into_tree", ("req", "up_to")),
+    Name(_CACHE + "on_release", ("req", "checkpointed")),
+    Name(_MEM + "base_prefix_cache:BasePrefixCache.finish", ("handle", "outcome")),
+    Name(_MEM + "base_prefix_cache:CacheRequestOutcome.SUCCESS"),
+    Name("sglang.srt.managers.schedule_batch:FINISH_ABORT"),
+    # Building it (factory.py)
+    Name(_MEM + "registry:create_unified_radix_cache", ("ctx", "cache_class")),
+    Name(_MEM + "unified_cache.tree_core_registry:register_tree_core_backend"),
+    # The scheduler (hooks.py, snapshot.py)
+    Name(_SCHEDULER + "_add_request_to_queue", ("req",)),
+    Name(_SCHEDULER + "init_request_dispatcher"),
+    Name("sglang.srt.managers.tokenizer_control_mixin:_COMMUNICATOR_SPECS"),
+    Name("sglang.srt.managers.io_struct:hook_custom_types"),
+)
+
+FIELDS = {
+    _MEM + "cache_init_params:CacheInitParams": (
+        "page_size",
+        "eviction_policy",
+        "eviction_policy_config",
+        "tree_core_backend",
+        "component_registry_override",
+        "tree_components",
+    ),
+    _MEM + "base_prefix_cache:InsertParams": ("key", "value", "prev_prefix_len", "inserted_len"),
+    _MEM + "registry:TreeCacheBuildContext": (
+        "server_args",
+        "params",
+        "is_hybrid_swa",
+        "is_hybrid_ssm",
+        "enable_hierarchical_cache",
+        "disable_radix_cache",
+    ),
+}
+
+
+def missing(names: tuple[Name, ...] = NAMES) -> list[str]:
+    """What this SGLang lacks, in words; nothing if it fits."""
+    found = [text for name in names if (text := _lack(name))]
+    for path, fields in FIELDS.items():
+        known = getattr(_resolve(path), "__dataclass_fields__", {})
+        found += [f"{path} has no field {field}" for field in fields if field not in known]
+    return found
+
+
+def check() -> None:
+    """Stop the start if this SGLang does not fit.
+
+    Raises:
+        IncompatibleSGLang: unless KVFLOW_COMPAT=warn, which logs it.
+    """
+    lacks = missing()
+    if not lacks:
+        return
+    error = IncompatibleSGLang("does not fit: " + "; ".join(lacks))
+    if os.environ.get("KVFLOW_COMPAT") != "warn":
+        raise error
+    _log.warning("%s", error)
+
+
+def _resolve(path: str) -> object:
+    try:
+        return pkgutil.resolve_name(path)
+    except (ImportError, AttributeError):
+        return None
+
+
+def _lack(name: Name) -> str:
+    found = _resolve(name.path)
+    if found is None:
+        return f"{name.path} is missing"
+    if not name.parameters:
+        return ""
+    known = inspect.signature(found).parameters  # type: ignore[arg-type]
+    lost = [parameter for parameter in name.parameters if parameter not in known]
+    return f"{name.path} no longer takes {', '.join(lost)}" if lost else ""

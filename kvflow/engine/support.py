@@ -1,0 +1,64 @@
+"""Which of SGLang's settings kvflow works with: the table of docs/engine.md, in code."""
+
+from typing import Any
+
+from kvflow.errors import UsageError
+
+# (attribute of ServerArgs, what refuses it, the flag a person typed)
+_REFUSED: tuple[tuple[str, object, str], ...] = (
+    ("enable_lmcache", True, "--enable-lmcache"),
+    ("enable_flexkv", True, "--enable-flexkv"),
+    ("enable_unified_cache_external_linker", True, "--enable-unified-cache-external-linker"),
+    ("enable_session_radix_cache", True, "--enable-session-radix-cache"),
+    ("hicache_host_memory_mode", "buffer_only", "--hicache-host-memory-mode buffer_only"),
+)
+
+
+def refuse(context: Any) -> None:
+    """Stop the start for settings that kvflow cannot work with.
+
+    Args:
+        context: SGLang's TreeCacheBuildContext.
+
+    Raises:
+        UsageError: names the flag.
+    """
+    args = context.server_args
+    for attribute, value, flag in _REFUSED:
+        if getattr(args, attribute, None) == value:
+            _stop(flag, "another cache decides there what stays")
+    if context.disable_radix_cache:
+        _stop("--disable-radix-cache", "without a radix cache there is nothing to decide")
+    if context.is_hybrid_swa and context.full_tokens_per_layer == 0:
+        _stop("this model", "a model of sliding-window layers alone keeps no prefix")
+    if args._radix_eviction_policy_explicitly_set and args.radix_eviction_policy != "lru":
+        _stop(
+            f"--radix-eviction-policy {args.radix_eviction_policy}",
+            "kvflow orders by steps, and by last use where it knows none",
+        )
+    if args.tokenizer_worker_num > 1:
+        _stop("--tokenizer-worker-num", "its HTTP workers load no plugins")
+
+
+def limits(context: Any) -> str:
+    """What works less than fully with these settings, for the log line at the start."""
+    args = context.server_args
+    reasons = [
+        text
+        for holds, text in (
+            (not context.enable_hierarchical_cache, "no host tier"),
+            (args.pp_size > 1, "pipeline parallel"),
+            (args.speculative_algorithm is not None, "speculative decoding"),
+            (context.is_hybrid_swa or context.is_hybrid_ssm, "hybrid model"),
+            (args.disaggregation_mode != "null", "prefill-decode disaggregation"),
+            (args.hicache_storage_backend is not None, "storage backend"),
+        )
+        if holds
+    ]
+    return f"; eviction order only: {', '.join(reasons)}" if reasons else ""
+
+
+def _stop(flag: str, why: str) -> None:
+    raise UsageError(
+        f"kvflow does not work with {flag}", why, "leave it out, or serve without kvflow"
+    )
