@@ -124,7 +124,7 @@ def test_steps_duplicate_and_foreign_tokens_change_nothing() -> None:
     assert graph.steps([("a", "v"), ("a", "v"), ("x", "y")], [])["v"] == MAX_STEPS
 
 
-@settings(max_examples=150)
+@settings(deadline=None, max_examples=150)
 @given(st.data(), graphs())
 def test_steps_any_moment_of_any_graph_equals_fixpoint_by_iteration(
     data: st.DataObject, graph: Graph
@@ -134,7 +134,7 @@ def test_steps_any_moment_of_any_graph_equals_fixpoint_by_iteration(
     assert graph.steps(*moment) == fixpoint(graph, *moment)
 
 
-@settings(max_examples=100)
+@settings(deadline=None, max_examples=100)
 @given(st.data(), graphs(alternatives=False))
 def test_steps_without_alternatives_are_the_round_in_which_an_agent_starts(
     data: st.DataObject, graph: Graph
@@ -155,7 +155,7 @@ def test_steps_without_alternatives_are_the_round_in_which_an_agent_starts(
     assert found == {name: first.get(name, MAX_STEPS) for name in graph.agents}
 
 
-@settings(max_examples=100)
+@settings(deadline=None, max_examples=100)
 @given(st.data(), graphs(barriers=False))
 def test_steps_without_barriers_are_the_fewest_calls_until_an_agent_starts(
     data: st.DataObject, graph: Graph
@@ -189,7 +189,7 @@ def _fewest_calls(
     return first
 
 
-@settings(max_examples=100)
+@settings(deadline=None, max_examples=100)
 @given(st.data(), graphs())
 def test_steps_of_any_graph_are_never_later_than_a_play(data: st.DataObject, graph: Graph) -> None:
     """Barriers over alternatives may never open; steps still say the earliest that could be."""
@@ -207,6 +207,7 @@ def test_steps_of_any_graph_are_never_later_than_a_play(data: st.DataObject, gra
                 assert found[name] <= number
 
 
+@settings(deadline=None)
 @given(graphs())
 def test_unreachable_agents_are_those_without_steps_at_the_beginning(graph: Graph) -> None:
     """With or without repeat: what a first run cannot reach, no later run can."""

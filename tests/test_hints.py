@@ -249,7 +249,7 @@ tags = st.dictionaries(keys, junk, max_size=8).map(lambda extra: {**NAMES, **ext
 params = st.fixed_dictionaries({"kvflow": tags}, optional={"kvflow_steps": junk}) | junk
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(params)
 def test_parse_any_junk_gives_a_tag_within_bounds_or_none(junk_params: object) -> None:
     tag, bad = parse(junk_params)

@@ -206,29 +206,34 @@ class Run:
         self._activations[agent] = activation
 
     def _begin_again(self, agent: str, activation: _Activation) -> None:
-        """With `repeat`: START finishes if that is what the agent waits for."""
+        """With `repeat`: START finishes if that, and only that, lets the agent start."""
+        taken = self._taken_by(START)
+        if not taken or self.graph.is_ready(agent, self._tokens):
+            return
         entries = [arrow for arrow in self.graph.arrows(START) if arrow not in self._tokens]
-        if (
-            any(target == START for _, target in self._tokens)
-            and not self.graph.is_ready(agent, self._tokens)
-            and self.graph.is_ready(agent, [*self._tokens, *entries])
-        ):
+        after = [arrow for arrow in self._tokens if arrow not in taken] + entries
+        if self.graph.is_ready(agent, after):
             self._leave(START, activation)
             self._last_start[START] = self._starts
             self._tokens.update(dict.fromkeys(entries))
             activation.given += entries
 
     def _leave(self, target: str, activation: _Activation) -> None:
-        """Consume the tokens on arrows into the target, and clear the alternatives to these."""
-        sources = [source for source, into in self._tokens if into == target]
-        for source in sources:
-            taken = [(source, target)]
-            choices = [(source, out.target) for out in self.graph.out(source) if out.p is not None]
-            if target == START or taken[0] in choices:
-                taken += [arrow for arrow in (*choices, (source, START)) if arrow != taken[0]]
-            activation.taken += [arrow for arrow in taken if arrow in self._tokens]
-            self._drop(taken)
+        """The target starts: its tokens go, and so do those that its start rules out."""
+        taken = self._taken_by(target)
+        self._drop(taken)
+        activation.taken += taken
         self._end_fan_outs(self._predecessors(target), activation)
+
+    def _taken_by(self, target: str) -> list[Arrow]:
+        """Tokens on arrows into the target, and on the alternatives to these arrows."""
+        taken: dict[Arrow, None] = {}
+        for source in [source for source, into in self._tokens if into == target]:
+            choices = [(source, out.target) for out in self.graph.out(source) if out.p is not None]
+            taken[source, target] = None
+            if target == START or (source, target) in choices:
+                taken.update(dict.fromkeys([*choices, (source, START)]))
+        return [arrow for arrow in taken if arrow in self._tokens]
 
     def _predecessors(self, target: str) -> Iterable[str]:
         if target == START:

@@ -136,8 +136,7 @@ class TokenGame:
 
     def is_ready(self, name: str) -> bool:
         """Whether the agent may start now, by START's next finish if need be."""
-        held = self.tokens | (self._entries() if self._expects_next() else set())
-        return _eval(self.graph.agents[name].trigger, name, held, _FAR) == 0
+        return self._holds(name) or self._begun_again()._holds(name)
 
     def ready(self) -> list[str]:
         """Agents that may start now."""
@@ -145,11 +144,9 @@ class TokenGame:
 
     def start(self, name: str) -> bool:
         """Consume the agent's tokens; first START's, if it is only ready by them: then True."""
-        by_tokens = _eval(self.graph.agents[name].trigger, name, self.tokens, _FAR) == 0
-        begins_again = not by_tokens and self._expects_next() and self.is_ready(name)
+        begins_again = not self._holds(name) and self.is_ready(name)
         if begins_again:
-            self._consume(START)
-            self.tokens |= self._entries()
+            self.tokens = self._begun_again().tokens
         self._consume(name)
         return begins_again
 
@@ -159,14 +156,20 @@ class TokenGame:
 
     def arrows(self, name: str) -> set[Arrow]:
         """Arrows out of the agent, to START too if the workflow repeats after it."""
-        ends = {(name, START)} if self.graph.repeat and self.graph.is_terminal(name) else set()
-        return ends | {(name, out.target) for out in self.graph.out(name)}
+        repeats = self.graph.repeat and name != START and self.graph.is_terminal(name)
+        return ({(name, START)} if repeats else set()) | {
+            (name, out.target) for out in self.graph.out(name)
+        }
 
-    def _expects_next(self) -> bool:
-        return any(target == START for _, target in self.tokens)
+    def _holds(self, name: str) -> bool:
+        return _eval(self.graph.agents[name].trigger, name, self.tokens, _FAR) == 0
 
-    def _entries(self) -> set[Arrow]:
-        return {(START, out.target) for out in self.graph.out(START)}
+    def _begun_again(self) -> "TokenGame":
+        after = TokenGame(self.graph, self.tokens)
+        if any(target == START for _, target in self.tokens):
+            after._consume(START)
+            after.tokens |= self.arrows(START)
+        return after
 
     def _consume(self, target: str) -> None:
         for source, _ in [arrow for arrow in self.tokens if arrow[1] == target]:
