@@ -34,7 +34,9 @@ def command(
     seed: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Draws branches, fan-outs, lengths, tasks.", show_default=_RECIPES
+            min=0,
+            help="Draws branches, lengths and tasks; the same seed sends the same prompts.",
+            show_default=_RECIPES,
         ),
     ] = None,
     client: Annotated[

@@ -17,6 +17,8 @@ from kvflow.recipe.load import Loaded
 
 SCHEMA_VERSION = 1
 _MOST_FAILURES = 10  # shown one by one
+_AGENT_WIDTH = 8  # columns that a name keeps on a narrow terminal
+_NO_EDGE = 1000  # columns; what is piped on is not squeezed
 
 
 @dataclass(slots=True)
@@ -111,27 +113,31 @@ def _write_table(outcome: Outcome) -> None:
     # A server that counts cached tokens does not always say where it found them.
     cached = ("device", "host") if rows[-1][1].cached_device is not None else ("cached",)
     table = Table(box=None, pad_edge=False)
-    table.add_column("agent", overflow="fold")
-    headings = ("calls", "TTFT ms", "p50", "p95", "latency ms", "p50", "p95")
-    for heading in (*headings, "prompt", *cached):
+    table.add_column("agent", overflow="fold", min_width=_AGENT_WIDTH)
+    for heading in ("calls", "TTFT ms", "p50", "p95", "latency ms", "prompt", *cached):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, summary in rows:
         in_tiers = (summary.cached_device, summary.cached_host)
         found = (summary.cached_tokens,) if len(cached) == 1 else in_tiers
         table.add_row(name, *_cells(summary), *map(tokens, found))
+    if not out().is_terminal:
+        boundless = out().options.update(width=_NO_EDGE)
+        table.width = out().measure(table, options=boundless).maximum
     out().print(table)
     out().print(_last_line(outcome))
 
 
 def _cells(summary: AgentSummary) -> list[str]:
     done, failed = summary.calls[CallState.DONE], summary.calls[CallState.FAILED]
-    times = [
-        milliseconds(value)
-        for of in (summary.ttft_s, summary.latency_s)
-        for value in ((of.mean, of.p50, of.p95) if of else (None, None, None))
-    ]
+    ttft, latency = summary.ttft_s, summary.latency_s
+    times = (ttft.mean, ttft.p50, ttft.p95) if ttft else (None, None, None)
     count = f"{done}/{done + failed}" if failed else str(done)
-    return [count, *times, tokens(summary.prompt_tokens)]
+    return [
+        count,
+        *map(milliseconds, times),
+        milliseconds(latency.mean if latency else None),
+        tokens(summary.prompt_tokens),
+    ]
 
 
 def _last_line(outcome: Outcome) -> str:
