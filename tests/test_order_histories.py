@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from kvflow.order import EvictionOrder
-from kvflow.policy.rank import KEPT, SPENT, Rank, Ranks
+from kvflow.policy.rank import Rank, Ranks
 
 UNTAGGED = 4
 picks = st.integers(0, 10_000)
