@@ -1,0 +1,125 @@
+"""Any history of a run against the plain rules of its tokens."""
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from support.step_oracles import TokenGame, fixpoint, graphs
+
+from kvflow.graph import START, Graph
+from kvflow.runs import Run
+
+
+class PlainRun:
+    """The rules of a run as the design words them, without undoing; the oracle for `Run`."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.game = TokenGame(graph, [(START, out.target) for out in graph.out(START)])
+        self.flying: list[str] = []
+        self.seen = dict.fromkeys(graph.agents, 0)  # calls since the agent's last start
+        self.finished = dict.fromkeys(graph.agents, 0)
+        self.open: set[str] = set()  # agents whose fan-out may go on
+
+    def arrive(self, agent: str) -> bool:
+        expected = True
+        if agent in self.open:
+            self.game.tokens -= self.game.arrows(agent)
+        else:
+            expected = self._start(agent)
+        self.seen[agent] += 1
+        if self.seen[agent] >= self.graph.agents[agent].fan_out[1]:
+            self.open.discard(agent)
+        self.flying.append(agent)
+        return expected
+
+    def _start(self, agent: str) -> bool:
+        expected = self.game.is_ready(agent)
+        if self.game.start(agent):
+            self._end_those_before(START)
+        self._end_those_before(agent)
+        if not expected and not self.flying:
+            self.game.tokens = set()
+            self.open = set()
+        self.open.add(agent)
+        self.seen[agent] = self.finished[agent] = 0
+        return expected
+
+    def _end_those_before(self, target: str) -> None:
+        self.open -= {name for name in self.open if (name, target) in self.game.arrows(name)}
+
+    def finish(self, agent: str) -> None:
+        self.flying.remove(agent)
+        self.finished[agent] += 1
+        enough = self.finished[agent] >= self.graph.agents[agent].fan_out[0]
+        if agent not in self.flying and (enough or agent not in self.open):
+            self.game.finish(agent)
+
+    def steps(self) -> dict[str, int]:
+        return fixpoint(self.graph, self.game.tokens, self.flying, self.open)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data(), graphs())
+def test_run_any_calls_in_any_order_equal_the_plain_rules(
+    data: st.DataObject, graph: Graph
+) -> None:
+    run, plain = Run(graph), PlainRun(graph)
+    for _ in range(data.draw(st.integers(1, 12))):
+        if plain.flying and data.draw(st.booleans()):
+            agent = data.draw(st.sampled_from(plain.flying))
+            run.finish(agent)
+            plain.finish(agent)
+        else:
+            agent = data.draw(st.sampled_from(plain.game.ready() or list(graph.agents)))
+            if data.draw(st.integers(0, 3)) == 0:
+                agent = data.draw(st.sampled_from(list(graph.agents)))
+            assert run.arrive(agent) == plain.arrive(agent)
+        assert run.steps() == plain.steps()
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Graph, list[tuple[str, str]]]:
+    """A graph and a history of any arrivals, finishes and aborts."""
+    graph = draw(graphs())
+    events: list[tuple[str, str]] = []
+    flying: list[str] = []
+    for _ in range(draw(st.integers(0, 10))):
+        kind = draw(st.sampled_from(["arrive", "finish", "abort"])) if flying else "arrive"
+        agent = draw(st.sampled_from(list(graph.agents) if kind == "arrive" else flying))
+        flying.append(agent) if kind == "arrive" else flying.remove(agent)
+        events.append((kind, agent))
+    return graph, events
+
+
+def replay(graph: Graph, events: list[tuple[str, str]]) -> Run:
+    run = Run(graph)
+    for kind, agent in events:
+        getattr(run, kind)(agent)
+    return run
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data(), histories())
+def test_abort_right_after_arrival_is_as_if_it_had_not_arrived(
+    data: st.DataObject, history: tuple[Graph, list[tuple[str, str]]]
+) -> None:
+    graph, events = history
+    agent = data.draw(st.sampled_from(list(graph.agents)))
+    without = replay(graph, events)
+    assume(agent not in without.in_flight)  # else it is not known which of its calls went
+    arrived_and_gone = [("arrive", agent), ("abort", agent)]
+    run = replay(graph, [*events, *arrived_and_gone])
+    assert run.steps() == without.steps()
+    assert (run.begun, run.ended) == (without.begun, without.ended)
+
+
+@settings(deadline=None, max_examples=150)
+@given(histories())
+def test_run_any_history_keeps_zero_for_exactly_the_agents_in_flight(
+    history: tuple[Graph, list[tuple[str, str]]],
+) -> None:
+    graph, events = history
+    run = replay(graph, events)
+    assert [n for n, steps in run.steps().items() if steps == 0] == [
+        n for n in graph.agents if n in run.in_flight
+    ]
+    assert 0 <= run.unexpected <= sum(kind == "arrive" for kind, _ in events)

@@ -1,0 +1,207 @@
+"""Any interleaving of events against all live runs recomputed, and determinism."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.run_table import Driver, driver
+from support.step_oracles import graphs
+
+from kvflow.graph import MAX_STEPS, Graph
+from kvflow.hints import Tag
+from kvflow.runs import Limits
+from kvflow.runs.live import Key, LiveRun
+
+FAR = MAX_STEPS
+
+
+DETERMINISM = """
+from support.step_oracles import peer
+from kvflow.hints import Tag
+from kvflow.runs import Limits, RunTable
+table = RunTable(Limits(runs_per_client=3, silent_ticks=4))
+table.register("app", "w", peer(repeat=True))
+agents = ["planner", "executor", "expresser", "reviewer", "nobody"]
+for i in range(300):
+    tag = Tag("app", "w", f"r{i * i % 7}", agents[i * 7 % 5])
+    print(table.arrive(tag, f"c{i}"), table.finish(f"c{i * 5 % 31}"), table.abort(f"c{i - 9}"))
+    print(table.tick() if i % 5 == 0 else list(table.runs()))
+"""
+
+
+def test_table_gives_the_same_changes_whatever_the_hash_seed() -> None:
+    """Every tensor-parallel rank must decide the same."""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", DETERMINISM],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    assert "StepChange" in printed.pop()
+
+
+class Oracle:
+    """The same rules over a plain list of live runs; everything is recomputed every time."""
+
+    def __init__(self, silent_ticks: int) -> None:
+        self.graphs: dict[tuple[str, str], Graph] = {}
+        self.lives: list[LiveRun] = []
+        self.awaiting: list[LiveRun] = []  # those that expect the next run, in that order
+        self.last_event: dict[Key, int] = {}
+        self.now, self.silent_ticks = 0, silent_ticks
+
+    def arrive(self, tag: Tag, call_id: str) -> None:
+        if any(call_id in live.call_ids for live in self.lives):
+            return
+        key = Key(tag.client, tag.workflow, tag.run)
+        live = next((live for live in self.lives if live.key == key), None)
+        if live is None:
+            live = LiveRun(key)
+            self.lives.append(live)
+        graph = self.graphs.get(key[:2])
+        if graph is not None and live.lacks_walk(tag, graph):
+            expected = [o for o in self.awaiting if o.key[:2] == key[:2] and o is not live]
+            for other in expected[:1]:
+                assert other.walk is not None
+                if other.walk.begun:
+                    other.walk.follow()
+                else:
+                    self.lives.remove(other)
+            live.begin(graph, is_heir=bool(expected))
+        live.arrive(call_id, tag)
+        self.settle(live)
+
+    def depart(self, call_id: str, event: str) -> None:
+        for live in self.lives:
+            if call_id in live.call_ids:
+                getattr(live, event)(call_id)
+                if live.closed:
+                    live.end()
+                self.settle(live)
+                return
+
+    def end(self, client: str, run: str) -> None:
+        for live in list(self.lives):
+            if (live.key.client, live.key.run) == (client, run):
+                live.end()
+                self.settle(live)
+
+    def drop(self, client: str, workflow: str) -> None:
+        self.graphs.pop((client, workflow), None)
+        self.lives = [live for live in self.lives if live.key[:2] != (client, workflow)]
+        self.settle(None)
+
+    def tick(self) -> None:
+        self.now += 1
+        self.lives = [
+            live
+            for live in self.lives
+            if live.call_ids or self.now - self.last_event[live.key] < self.silent_ticks
+        ]
+        self.settle(None)
+
+    def settle(self, touched: LiveRun | None) -> None:
+        if touched is not None:
+            self.last_event[touched.key] = self.now
+        self.lives = [live for live in self.lives if not live.over]
+        expecting = [live for live in self.lives if live.expects_next]
+        self.awaiting = [live for live in self.awaiting if live in expecting]
+        self.awaiting += [live for live in expecting if live not in self.awaiting]
+
+    def steps(self) -> dict[tuple[str, str], int]:
+        least: dict[tuple[str, str], int] = {}
+        for live in self.lives:
+            for agent, steps in live.steps().items():
+                key = (live.key.client, agent)
+                least[key] = min(steps, least.get(key, steps))
+        return least
+
+    def waiting(self, client: str, agent: str) -> int:
+        least = self.steps()[client, agent]
+        own = [live.steps() for live in self.lives if live.key.client == client]
+        return sum(steps.get(agent) == least for steps in own)
+
+
+CLIENTS, WORKFLOWS, RUNS = ("app", "other"), ("w", "v"), ("r1", "r2", "r3")
+
+
+@st.composite
+def tags(draw: st.DrawFn) -> Tag:
+    steps = st.dictionaries(st.sampled_from("abz"), st.integers(0, FAR), max_size=3)
+    return Tag(
+        draw(st.sampled_from(CLIENTS)),
+        draw(st.sampled_from(WORKFLOWS)),
+        draw(st.sampled_from(RUNS)),
+        draw(st.sampled_from("aaabbbcz")),
+        final=draw(st.integers(0, 9)) == 0,
+        steps=draw(steps) if draw(st.integers(0, 9)) == 0 else None,
+    )
+
+
+@settings(deadline=None, max_examples=120)
+@given(st.data(), st.lists(graphs(), min_size=2, max_size=2))
+def test_table_any_interleaving_equals_all_live_runs_recomputed(
+    data: st.DataObject, two: list[Graph]
+) -> None:
+    """Invariants 7 to 11: changes alone rebuild what every live run says, nothing more."""
+    d, oracle = Driver(Limits(silent_ticks=2)), Oracle(silent_ticks=2)
+    kinds = st.sampled_from(
+        ["arrive"] * 6 + ["finish"] * 5 + ["abort"] * 2 + ["end", "tick", "register", "forget"]
+    )
+    for client, graph in zip(CLIENTS, two, strict=True):
+        d.table.register(client, "w", graph)
+        oracle.graphs[client, "w"] = graph
+    call_ids = st.sampled_from([f"c{i}" for i in range(8)])
+    for _ in range(data.draw(st.integers(1, 25))):
+        kind = data.draw(kinds)
+        name = data.draw(st.sampled_from(CLIENTS)), data.draw(st.sampled_from(WORKFLOWS))
+        if kind == "arrive":
+            tag, call_id = data.draw(tags()), data.draw(call_ids)
+            d.apply(d.table.arrive(tag, call_id))
+            oracle.arrive(tag, call_id)
+        elif kind in ("finish", "abort"):
+            call_id = data.draw(call_ids)
+            d.apply(getattr(d.table, kind)(call_id))
+            oracle.depart(call_id, kind)
+        elif kind == "end":
+            run = data.draw(st.sampled_from(RUNS))
+            d.apply(d.table.end(name[0], run))
+            oracle.end(name[0], run)
+        elif kind == "tick":
+            d.apply(d.table.tick())
+            oracle.tick()
+        elif kind == "register":
+            graph = data.draw(st.sampled_from(two))
+            d.table.register(*name, graph)
+            oracle.graphs[name] = graph
+        else:
+            d.apply(d.table.forget(*name))
+            oracle.drop(*name)
+        assert d.known == oracle.steps()
+    for client, agent, steps in d.table.steps():
+        assert d.table.least(client, agent) == steps
+        assert d.table.waiting(client, agent) == oracle.waiting(client, agent)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(tags(), st.integers(0, 5)), max_size=25), graphs())
+def test_table_with_tight_limits_keeps_them_after_any_calls(
+    calls: list[tuple[Tag, int]], graph: Graph
+) -> None:
+    """Invariant 39."""
+    limits = Limits(clients=1, runs_per_client=2, agents_per_client=6)
+    d = driver(graph, limits)
+    for number, (tag, other) in enumerate(calls):
+        d.apply(d.table.arrive(replace(tag, run=f"{tag.run}{number % 4}"), f"c{number}"))
+        d.apply(d.table.finish(f"c{number - other}"))
+        views = list(d.table.runs())
+        assert len({view.client for view in views}) <= 1
+        assert len(views) <= 2
+        assert len(d.steps(tag.client)) <= 6 or len(views) == 1
