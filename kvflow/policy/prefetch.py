@@ -1,0 +1,68 @@
+"""What is brought back from the host before it is asked for, and whether there is room for it.
+
+Source: paper sections 3.2 and 3.3; invariants 23 to 26 and 29. Pure: the engine says what stands
+where, and starts the copies.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kvflow.policy.rank import SPENT, Rank
+
+
+class Candidate(NamedTuple):
+    """A fixed prefix whose agent speaks soon and part of which is on the host alone.
+
+    Attributes:
+        steps: of its agent.
+        waiting: live runs in which the agent is that near.
+        tokens: that would have to be loaded, all or none.
+        node: id of the node that ends the prefix.
+    """
+
+    steps: int
+    waiting: int
+    tokens: int
+    node: int
+
+
+class Victim(NamedTuple):
+    """A node that evictions would take next."""
+
+    tokens: int
+    rank: Rank
+
+
+def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Nearest first, then what more runs wait for, then what is loaded sooner; ties by node."""
+    return sorted(candidates, key=lambda one: (one.steps, -one.waiting, one.tokens, one.node))
+
+
+def victims_before(victims: Iterable[Victim], steps: int) -> Iterator[Victim]:
+    """The victims that may go for a prefix that is needed in so many steps.
+
+    Spent nodes, and nodes that are needed later than it; never one that is needed as soon or
+    sooner (invariant 24). Since victims come far first, the walk ends at the first that is not.
+    """
+    for victim in victims:
+        group, negative_steps, *_ = victim.rank
+        if group != SPENT and -negative_steps <= steps:
+            return
+        yield victim
+
+
+def has_room(candidate: Candidate, free: int, reserve: int, victims: Iterable[Victim]) -> bool:
+    """Whether a prefix can be loaded without taking what is needed as soon, or the reserve.
+
+    Args:
+        candidate: the prefix.
+        free: free device slots, in tokens.
+        reserve: slots that running requests will want, in tokens.
+        victims: what evictions would take, in order; looked at only as far as needed.
+    """
+    lacking = candidate.tokens + reserve - free
+    for victim in victims_before(victims, candidate.steps):
+        if lacking <= 0:
+            break
+        lacking -= victim.tokens
+    return lacking <= 0
