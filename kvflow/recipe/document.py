@@ -1,7 +1,8 @@
 """YAML text to plain data, with the place of every value.
 
 Less than YAML on purpose: keys are text, no aliases (they can blow up), no tags (they can run
-code), and scalars by the core schema of YAML 1.2, so that `no` stays a word.
+code), and a scalar is a number, true, false or null only where all versions of YAML agree, so that
+`no`, `010` and `12e4` stay words.
 """
 
 import re
@@ -18,12 +19,12 @@ MAX_DEPTH = 100
 """Deepest nesting of a document: reading is recursive."""
 
 _TAG = "tag:yaml.org,2002:"
-_NUMBER = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+_FLOAT = r"(?:[-+]?[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+][0-9]+)?"
 _SCALARS: dict[str, tuple[re.Pattern[str], Callable[[str], object]]] = {
     "null": (re.compile(r"(?:~|null|Null|NULL|)\Z"), lambda _: None),
     "bool": (re.compile(r"(?:[tT]rue|TRUE|[fF]alse|FALSE)\Z"), lambda text: text[0] in "tT"),
-    "int": (re.compile(r"[-+]?[0-9]{1,18}\Z"), int),
-    "float": (re.compile(_NUMBER + r"\Z"), float),
+    "int": (re.compile(r"[-+]?(?:0|[1-9][0-9]{0,3999})\Z"), int),
+    "float": (re.compile(_FLOAT + r"\Z"), float),
 }
 
 

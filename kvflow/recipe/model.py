@@ -175,7 +175,16 @@ def _is_scalar(value: Any) -> Any:
     return value
 
 
-Flag = Annotated[str | int | float | bool, BeforeValidator(_is_scalar)]
+def _flag(value: str) -> str:
+    if value.startswith("-"):
+        raise ValueError(f"write the flag without leading dashes: {value.lstrip('-')}")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
+        raise ValueError(f"{value!r} is no flag: letters, digits, _ and - only")
+    return value
+
+
+Flag = Annotated[str, AfterValidator(_flag)]
+FlagValue = Annotated[str | int | float | bool, BeforeValidator(_is_scalar)]
 
 
 class EngineSpec(_Part):
@@ -184,7 +193,7 @@ class EngineSpec(_Part):
     model: str | None = Field(
         default=None, min_length=1, description="Model path or name, as SGLang takes it."
     )
-    args: dict[str, Flag] = Field(
+    args: dict[Flag, FlagValue] = Field(
         default_factory=dict, description="SGLang flags without the leading dashes."
     )
 

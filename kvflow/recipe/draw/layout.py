@@ -125,9 +125,10 @@ def _place(
     for layer in layers:
         wanted = {c: fmean([centre[s] for s in sources[c]] or [0]) for c in layer}
         row = sorted(layer, key=lambda cell: (wanted[cell], order[cell.agent], cell.passes))
-        centre |= dict(
-            zip(row, _spread([wanted[c] for c in row], list(map(width, row))), strict=True)
-        )
+        widths = [width(cell) for cell in row]
+        spread = _spread([wanted[cell] for cell in row], widths)
+        above = [[centre[source] for source in sources[cell]] for cell in row]
+        centre |= dict(zip(row, _nudged(spread, widths, above), strict=True))
         placed.append(row)
     edge = min(at - width(cell) // 2 for cell, at in centre.items())
     return placed, {cell: at - edge for cell, at in centre.items()}
@@ -141,7 +142,7 @@ def _spread(wanted: list[float], widths: list[int]) -> list[int]:
     """
     shift = [0.0]
     for left, right in pairwise(widths):
-        shift.append(shift[-1] + left // 2 + right // 2 + 1 + GAP)
+        shift.append(shift[-1] + _apart(left, right) + GAP)
     pools: list[list[float]] = []
     for wish, taken in zip(wanted, shift, strict=True):
         pools.append([wish - taken])
@@ -149,3 +150,20 @@ def _spread(wanted: list[float], widths: list[int]) -> list[int]:
             pools[-2:] = [pools[-2] + pools[-1]]
     means = [fmean(pool) for pool in pools for _ in pool]
     return [floor(mean + taken + 0.5) for mean, taken in zip(means, shift, strict=True)]
+
+
+def _nudged(centres: list[int], widths: list[int], above: list[list[int]]) -> list[int]:
+    """Centres moved right below a source where that is near: lines then run straight."""
+    moved = list(centres)
+    for place, sources in enumerate(above):
+        near = [source for source in sources if abs(source - centres[place]) < GAP]
+        was, moved[place] = moved[place], near[0] if near else moved[place]
+        pairs = zip(pairwise(moved), pairwise(widths), strict=True)
+        if any(right - left <= _apart(*both) for (left, right), both in pairs):
+            moved[place] = was
+    return moved
+
+
+def _apart(left: int, right: int) -> int:
+    """Columns between the centres of two cells of these widths that touch."""
+    return left // 2 + right // 2 + 1
