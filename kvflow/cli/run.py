@@ -82,7 +82,7 @@ def command(
     run_report.write(outcome, as_json)
     if outcome.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    if outcome.failures:
+    if outcome.result.failures:
         raise typer.Exit(ExitCode.FAILURE)
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from kvflow import __version__
 from kvflow.cli.console import err, out
 from kvflow.client.drive import Settings
-from kvflow.client.records import CallRecord, CallState, Ledger
+from kvflow.client.records import CallRecord, CallState, Ledger, Result
 from kvflow.client.server import ServerInfo
 from kvflow.client.summary import AgentSummary, Spread, spread, summarise, summarise_agents
 from kvflow.recipe.load import Loaded
@@ -33,9 +33,9 @@ class Outcome:
     interrupted: bool = False
 
     @property
-    def failures(self) -> list[CallRecord]:
-        """The calls that failed."""
-        return [record for record in self.ledger.calls if record.state is CallState.FAILED]
+    def result(self) -> Result:
+        """What was measured until now."""
+        return Result(self.ledger.calls, self.ledger.runs, self.seconds)
 
     @property
     def run_seconds(self) -> Spread | None:
@@ -53,10 +53,11 @@ def write(outcome: Outcome, as_json: bool) -> None:
         _write_table(outcome)
     if outcome.interrupted:
         err().print("interrupted: this is what was measured until then")
-    for record in outcome.failures[:_MOST_FAILURES]:
+    failures = outcome.result.failures
+    for record in failures[:_MOST_FAILURES]:
         err().print(f"failed: {record.error}", markup=False)
-    if len(outcome.failures) > _MOST_FAILURES:
-        err().print(f"and {len(outcome.failures) - _MOST_FAILURES} more; --json lists all")
+    if len(failures) > _MOST_FAILURES:
+        err().print(f"and {len(failures) - _MOST_FAILURES} more; --json lists all")
 
 
 def document(outcome: Outcome) -> dict[str, Any]:

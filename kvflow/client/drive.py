@@ -64,10 +64,12 @@ async def drive(
         A record of every call and every run.
 
     Raises:
-        UsageError: the recipe or the settings need SGLang and the server is another.
+        UsageError: the recipe or the settings need SGLang and the server is another; or no server
+            would take the client's name in a tag.
         KvflowError: the server fails before the first run.
     """
     _check_abilities(loaded, server, settings)
+    tag(settings.client, loaded.recipe.name, run="any", agent="any")  # refused now or never
     ids = any(spec.prompt is None for spec in loaded.recipe.agents.values())
     vocabulary = await server.vocabulary() if ids else range(0)
     ledger = Ledger()

@@ -65,6 +65,8 @@ class Http:
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
+            # Loading certificates takes longer than a request; plain HTTP has no use for them.
+            verify=parsed.scheme == "https",
             # A proxy of the environment has no way to this machine's loopback.
             trust_env=parsed.host not in _LOOPBACK,
         )

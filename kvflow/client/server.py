@@ -7,9 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 from kvflow.client.exchange import Answer, ChatPrompt, IdsPrompt, Prompt
 from kvflow.client.http import Http, NonsenseError, RefusedError
-from kvflow.client.stream import ChatReader, Clock, GenerateReader
+from kvflow.client.stream import ChatReader, Clock, GenerateReader, Reader
 from kvflow.client.tagging import CustomParams
-from kvflow.errors import KvflowError, ServerUnreachable, UsageError
+from kvflow.client.wire import Models, ServerInfoReply, Text, Tokens, read
+from kvflow.errors import ServerUnreachable, UsageError
 
 # Text whose tokens show which ids are ordinary: control tokens sit at either end of a vocabulary.
 _ORDINARY = (
@@ -89,11 +90,7 @@ class Server:
             path, body = "/generate", _generate_body(prompt, max_tokens, exact, tag)
         else:
             path, body = "/v1/chat/completions", self._chat_body(prompt, max_tokens, exact, tag)
-        reader = (
-            GenerateReader(what, self._clock, on_first_token)
-            if isinstance(prompt, IdsPrompt)
-            else ChatReader(what, self._clock, on_first_token, self.is_sglang)
-        )
+        reader = self._reader(prompt, what, on_first_token)
         await self._http.stream(path, body, what, reader.take)
         return reader.answer()
 
@@ -101,16 +98,12 @@ class Server:
         """The token ids of a text, without control tokens (SGLang only)."""
         body = {"prompt": text, "add_special_tokens": False}
         reply = await self._http.post("/tokenize", body, "tokenizing")
-        if not isinstance(reply, dict) or not isinstance(reply.get("tokens"), list):
-            raise NonsenseError("tokenizing: the answer has no tokens", f"it is {reply!r:.80}")
-        return list(reply["tokens"])
+        return read(Tokens, reply, "tokenizing").tokens
 
     async def detokenize(self, ids: list[int]) -> str:
         """The text of token ids (SGLang only)."""
         reply = await self._http.post("/detokenize", {"tokens": ids}, "detokenizing")
-        if not isinstance(reply, dict) or not isinstance(reply.get("text"), str):
-            raise NonsenseError("detokenizing: the answer has no text", f"it is {reply!r:.80}")
-        return str(reply["text"])
+        return read(Text, reply, "detokenizing").text
 
     async def vocabulary(self) -> range:
         """Token ids that stand for ordinary text, to draw filler from (SGLang only)."""
@@ -118,6 +111,11 @@ class Server:
         if not ids:
             raise NonsenseError("tokenizing: an ordinary sentence has no tokens")
         return range(min(ids), max(ids) + 1)
+
+    def _reader(self, prompt: Prompt, what: str, on_first_token: Callable[[], None]) -> Reader:
+        if isinstance(prompt, IdsPrompt):
+            return GenerateReader(what, self._clock, on_first_token)
+        return ChatReader(what, self._clock, on_first_token, self.is_sglang)
 
     def _chat_body(
         self, prompt: ChatPrompt, max_tokens: int, exact: bool, tag: CustomParams | None
@@ -172,24 +170,28 @@ async def connect(
 
 async def _served_model(http: Http) -> str:
     try:
-        reply = await http.get("/v1/models", "connecting")
-        return str(reply["data"][0]["id"])
-    except (RefusedError, NonsenseError, KeyError, IndexError, TypeError) as error:
-        why = error.why if isinstance(error, KvflowError) else "/v1/models lists no model"
-        raise ServerUnreachable(
-            f"{http.url} is not a server of language models",
-            why,
-            "give the URL of an SGLang or OpenAI-compatible server",
-        ) from error
+        models = read(Models, await http.get("/v1/models", "connecting"), "connecting").data
+    except (RefusedError, NonsenseError) as error:
+        raise _no_model_server(http.url, error.why) from error
+    if not models:
+        raise _no_model_server(http.url, "/v1/models lists no model")
+    return models[0].id
+
+
+def _no_model_server(url: str, why: str) -> ServerUnreachable:
+    return ServerUnreachable(
+        f"{url} is not a server of language models",
+        why,
+        "give the URL of an SGLang or OpenAI-compatible server",
+    )
 
 
 async def _sglang_version(http: Http) -> str | None:
     try:
         reply = await http.get("/server_info", "connecting")
+        return read(ServerInfoReply, reply, "connecting").version
     except (RefusedError, NonsenseError):
         return None
-    is_sglang = isinstance(reply, dict) and "internal_states" in reply and "version" in reply
-    return str(reply["version"]) if is_sglang else None
 
 
 def _generate_body(

@@ -3,11 +3,12 @@
 A reader takes the events of one stream as they come and is asked for the answer when it ended.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from kvflow.client.exchange import Answer
 from kvflow.client.http import NonsenseError, RefusedError
+from kvflow.client.wire import ChatChunk, GenerateEvent, Meta, SglExt, Tiers, Usage, read
 
 Clock = Callable[[], float]
 
@@ -15,7 +16,7 @@ Clock = Callable[[], float]
 class Reader(Protocol):
     """Folds the events of one stream into an answer."""
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Note one event.
 
         Raises:
@@ -37,15 +38,17 @@ class _Stopwatch:
     def __init__(self, clock: Clock, on_first_token: Callable[[], None]) -> None:
         self._clock, self._on_first_token = clock, on_first_token
         self._sent = clock()
-        self.ttft_s: float | None = None
+        self._ttft_s: float | None = None
 
     def token(self) -> None:
-        if self.ttft_s is None:
-            self.ttft_s = self._clock() - self._sent
+        if self._ttft_s is None:
+            self._ttft_s = self._clock() - self._sent
             self._on_first_token()
 
-    def latency_s(self) -> float:
-        return self._clock() - self._sent
+    def read(self) -> tuple[float, float]:
+        """Time to the first token (to the end, if there was none) and time to the end."""
+        latency_s = self._clock() - self._sent
+        return (latency_s if self._ttft_s is None else self._ttft_s), latency_s
 
 
 class ChatReader:
@@ -66,49 +69,42 @@ class ChatReader:
         self._watch = _Stopwatch(clock, on_first_token)
         self._text: list[str] = []
         self._finish_reason: str | None = None
-        self._usage: Mapping[str, Any] = {}
-        self._extra: Mapping[str, Any] | None = None
+        self._usage = Usage()
+        self._extra: SglExt | None = None
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Note one chunk: a part of the text, the usage, or SGLang's extra fields."""
-        try:
-            self._usage = event.get("usage") or self._usage
-            self._extra = event.get("sglext") or self._extra
-            for choice in event["choices"]:
-                self._take_choice(choice["delta"], choice.get("finish_reason"))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise NonsenseError(f"{self._what}: no chat chunk", _lacking(error, event)) from error
-
-    def _take_choice(self, delta: Mapping[str, Any], finish_reason: str | None) -> None:
-        text = delta.get("content") or ""
-        if self._sglang or text or delta.get("reasoning_content") or finish_reason:
-            self._watch.token()
-        self._text.append(text)
-        self._finish_reason = finish_reason or self._finish_reason
+        chunk = read(ChatChunk, event, self._what)
+        self._usage = chunk.usage or self._usage
+        self._extra = chunk.sglext or self._extra
+        for choice in chunk.choices:
+            if self._sglang or choice.delta.content or choice.delta.reasoning_content:
+                self._watch.token()
+            self._text.append(choice.delta.content or "")
+            self._finish_reason = choice.finish_reason or self._finish_reason
 
     def answer(self) -> Answer:
         """The whole answer; cached tokens by tier only if the server sent SGLang's fields."""
-        if self._finish_reason is None or self._watch.ttft_s is None:
+        if self._finish_reason is None:
             raise NonsenseError(f"{self._what}: the stream was cut", "it has no finish_reason")
-        in_total = (self._usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-        device = host = output_ids = None
+        details = self._usage.prompt_tokens_details
+        cached = details.cached_tokens if details else None
+        tiers, ids = None, None
         if self._extra is not None:
             # SGLang leaves the details out when nothing was cached.
-            found = self._extra.get("cached_tokens_details") or {}
-            device, host = found.get("device", 0), found.get("host", 0)
-            in_total = device + host + found.get("storage", 0)
-            output_ids = tuple((self._extra.get("output_ids") or [()])[0])
+            tiers = self._extra.cached_tokens_details or Tiers()
+            cached = tiers.device + tiers.host + tiers.storage
+            ids = tuple(self._extra.output_ids[0]) if self._extra.output_ids else None
         return Answer(
-            "".join(self._text),
-            output_ids,
+            _well_formed("".join(self._text)),
+            ids,
             self._finish_reason,
-            self._watch.ttft_s,
-            self._watch.latency_s(),
-            self._usage.get("prompt_tokens"),
-            self._usage.get("completion_tokens"),
-            in_total,
-            device,
-            host,
+            *self._watch.read(),
+            self._usage.prompt_tokens,
+            self._usage.completion_tokens,
+            cached,
+            tiers.device if tiers else None,
+            tiers.host if tiers else None,
         )
 
 
@@ -118,60 +114,47 @@ class GenerateReader:
     def __init__(self, what: str, clock: Clock, on_first_token: Callable[[], None]) -> None:
         self._what = what
         self._watch = _Stopwatch(clock, on_first_token)
-        self._text: list[str] = []
-        self._ids: list[list[int]] = []
-        self._meta: Mapping[str, Any] = {}
+        self._events: list[GenerateEvent] = []
 
-    def take(self, event: Mapping[str, Any]) -> None:
+    def take(self, event: dict[str, Any]) -> None:
         """Note one event: the answer so far, or its newest part, as the server was started."""
-        try:
-            self._watch.token()
-            self._text.append(event["text"])
-            self._ids.append(event["output_ids"])
-            self._meta = event["meta_info"]
-            reason = self._meta["finish_reason"]
-            aborted = reason is not None and reason["type"] == "abort"
-        except (KeyError, TypeError) as error:
-            raise NonsenseError(f"{self._what}: no answer event", _lacking(error, event)) from error
-        if aborted:
+        made = read(GenerateEvent, event, self._what)
+        reason = made.meta_info.finish_reason
+        if reason is not None and reason.type == "abort":
+            why = reason.message or "it does not say why"
             raise RefusedError(
-                f"{self._what}: the server aborted the call",
-                reason.get("status_code") or 500,
-                str(reason.get("message") or ""),
+                f"{self._what}: the server aborted the call", reason.status_code or 500, why
             )
+        self._watch.token()
+        self._events.append(made)
 
     def answer(self) -> Answer:
         """The whole answer."""
-        reason, ttft_s = self._meta.get("finish_reason"), self._watch.ttft_s
-        if reason is None or ttft_s is None:
-            raise NonsenseError(f"{self._what}: the stream was cut", "it has no finish_reason")
-        try:
-            found = self._meta.get("cached_tokens_details") or {}
-            text, ids = self._whole()
-            return Answer(
-                text,
-                ids,
-                reason["type"],
-                ttft_s,
-                self._watch.latency_s(),
-                self._meta["prompt_tokens"],
-                self._meta["completion_tokens"],
-                self._meta["cached_tokens"],
-                found.get("device", 0),
-                found.get("host", 0),
-            )
-        except KeyError as error:
-            raise NonsenseError(
-                f"{self._what}: the answer is incomplete", f"meta_info has no {error}"
-            ) from error
+        meta = self._events[-1].meta_info if self._events else Meta(None)
+        if meta.finish_reason is None or meta.completion_tokens is None:
+            raise NonsenseError(f"{self._what}: the stream was cut", "it has no end")
+        text, ids = self._whole(meta.completion_tokens)
+        tiers = meta.cached_tokens_details or Tiers()
+        return Answer(
+            _well_formed(text),
+            ids,
+            meta.finish_reason.type,
+            *self._watch.read(),
+            meta.prompt_tokens,
+            meta.completion_tokens,
+            meta.cached_tokens,
+            tiers.device,
+            tiers.host,
+        )
 
-    def _whole(self) -> tuple[str, tuple[int, ...]]:
+    def _whole(self, completion_tokens: int) -> tuple[str, tuple[int, ...]]:
         # Started with --incremental-streaming-output the server sends parts, else all so far.
-        if len(self._ids[-1]) == self._meta["completion_tokens"]:
-            return self._text[-1], tuple(self._ids[-1])
-        return "".join(self._text), tuple(one for part in self._ids for one in part)
+        last = self._events[-1]
+        parts = [last] if len(last.output_ids) == completion_tokens else self._events
+        text = "".join(part.text for part in parts)
+        return text, tuple(one for part in parts for one in part.output_ids)
 
 
-def _lacking(error: Exception, event: Mapping[str, Any]) -> str:
-    cause = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-    return f"{cause}; it begins {str(event)[:120]!r}"
+def _well_formed(text: str) -> str:
+    """Join characters that JSON escapes split in two halves; a lone half cannot be sent on."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -109,6 +109,13 @@ def test_run_tags_calls_with_the_client(
     assert {seen.params["kvflow"]["client"] for seen in fake.seen} == {client}
 
 
+def test_run_with_a_client_that_no_server_takes_is_a_usage_error(recipe: str) -> None:
+    with FakeServer().running() as fake:
+        result = kvflow_run(recipe, fake.url, "--client", "x" * 200)
+    assert isinstance(error_of(result), UsageError)
+    assert fake.seen == []
+
+
 def test_run_seed_of_the_flag_wins_over_the_recipe(recipe: str) -> None:
     tasks = []
     for arguments in ((), ("--seed", "0"), ("--seed", "1")):

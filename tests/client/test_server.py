@@ -211,7 +211,7 @@ FAULTS: list[tuple[int | str, type[KvflowError], str]] = [
     (401, NotAuthorised, "HTTP 401"),
     (403, NotAuthorised, "HTTP 403"),
     ("garbage", NonsenseError, "not JSON"),
-    ("lacking", NonsenseError, "lacks"),
+    ("lacking", NonsenseError, "missing required field"),
     ("html", NonsenseError, "text/html"),
     ("cut", NonsenseError, "broke off"),
     ("endless", NonsenseError, r"without \[DONE\]"),

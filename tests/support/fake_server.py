@@ -56,6 +56,7 @@ class FakeServer:
     api_key: str | None = None
     fault: Callable[[Seen], int | str | None] = lambda seen: None
     answer: str = ANSWER
+    complaint: str = "out of order"  # with a status that is an error
     incremental: bool = False  # SGLang's --incremental-streaming-output
     models: tuple[str, ...] = (MODEL,)
     host_tokens: int = 0  # of what is cached, this many are reported in host memory
@@ -93,6 +94,7 @@ class FakeServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = False
+    request_queue_size = 128
     fake: FakeServer
 
     def __init__(self, *args: Any) -> None:
@@ -168,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             fake.meet.wait(PATIENCE_S)
         fault = fake.fault(seen)
         if isinstance(fault, int):
-            self._reply({"object": "error", "message": "out of order", "code": fault}, fault)
+            self._reply({"object": "error", "message": fake.complaint, "code": fault}, fault)
         elif fault == "html":
             self._reply("<html>hello</html>", content_type="text/html")
         elif fault == "drop":

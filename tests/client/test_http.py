@@ -1,0 +1,53 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from support.fake_server import FakeServer
+
+from kvflow.client.http import Http, RefusedError
+from kvflow.client.server import connect
+from kvflow.errors import UsageError
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1])
+def test_http_without_time_is_a_usage_error(timeout_s: float) -> None:
+    with pytest.raises(UsageError, match="timeout"):
+        Http("http://127.0.0.1:1", None, timeout_s)
+
+
+async def test_http_to_loopback_goes_past_the_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with FakeServer().running() as fake:
+        async with connect(fake.url) as server:
+            assert server.is_sglang
+
+
+async def test_http_get_of_a_path_that_is_not_there_has_the_status_and_the_servers_words() -> None:
+    with FakeServer().running() as fake:
+        async with Http(fake.url, None, 5.0) as http:
+            with pytest.raises(RefusedError) as refusal:
+                await http.get("/nowhere", "looking around")
+    assert refusal.value.what == "looking around: HTTP 404"
+    assert (refusal.value.status, refusal.value.why) == (404, "Not Found")
+
+
+async def test_http_an_error_keeps_the_servers_words_on_one_short_line() -> None:
+    with FakeServer(fault=lambda seen: 500, complaint="so\nmuch " * 200).running() as fake:
+        async with Http(fake.url, None, 5.0) as http:
+            with pytest.raises(RefusedError) as refusal:
+                await http.post("/v1/chat/completions", {"messages": []}, "asking")
+    assert "\n" not in refusal.value.why
+    assert len(refusal.value.why) <= 300
+
+
+def test_http_library_is_known_to_one_module_only() -> None:
+    program = (
+        "import json, sys; import kvflow.client; from kvflow.client import exchange, records; "
+        "print(json.dumps([m for m in ('httpx2', 'pydantic', 'rich') if m in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "httpx2" not in json.loads(done.stdout), done.stderr
