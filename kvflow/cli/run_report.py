@@ -114,8 +114,9 @@ def _write_table(outcome: Outcome) -> None:
     # A server that counts cached tokens does not always say where it found them.
     cached = ("device", "host") if rows[-1][1].cached_device is not None else ("cached",)
     table = Table(box=None, pad_edge=False)
-    table.add_column("agent", overflow="fold", min_width=_AGENT_WIDTH)
-    for heading in ("calls", "TTFT ms", "p50", "p95", "latency ms", "prompt", *cached):
+    table.add_column("\nagent", overflow="fold", min_width=_AGENT_WIDTH)
+    times = ("TTFT ms\nmean", "\np50", "\np95", "latency ms\nmean")
+    for heading in ("\ncalls", *times, *(f"{part}\ntokens" for part in ("prompt", *cached))):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, summary in rows:
         in_tiers = (summary.cached_device, summary.cached_host)

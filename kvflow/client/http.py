@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -203,4 +204,11 @@ def _message(text: str) -> str:
 
 
 def _words(error: Exception) -> str:
+    """Why a connection failed: the operating system's reason if there is one beneath."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno:
+            # Names that cannot be resolved have negative numbers, which strerror does not know.
+            return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+        cause = cause.__cause__ or cause.__context__
     return str(error) or type(error).__name__

@@ -54,9 +54,9 @@ def test_write_table_has_mean_and_percentiles_of_ttft_and_the_sums(
 ) -> None:
     lines = written(outcome_of(tmp_path, done=3), monkeypatch, 100, terminal=False)
     numbers = ["3", "2,000", "2,000", "2,900", "4,000", "370,368", "9,000", "9,000"]
-    assert lines[1].split() == [NAME, *numbers]
-    assert lines[2].split() == ["all", *numbers]
-    assert lines[3].startswith("3 of 9 runs in 0.00 s; a run: mean 2.00 s, p50 2.00, p95 2.90")
+    assert lines[2].split() == [NAME, *numbers]
+    assert lines[3].split() == ["all", *numbers]
+    assert lines[4].startswith("3 of 9 runs in 0.00 s; a run: mean 2.00 s, p50 2.00, p95 2.90")
 
 
 def test_write_table_on_a_narrow_terminal_folds_names_and_keeps_numbers(
@@ -65,8 +65,8 @@ def test_write_table_on_a_narrow_terminal_folds_names_and_keeps_numbers(
     lines = written(outcome_of(tmp_path, done=1), monkeypatch, 80, terminal=True)
     table = lines[: lines.index(next(line for line in lines if line.startswith("1 of 9")))]
     assert max(len(line) for line in table) <= 80
-    assert "".join(line.split()[0] for line in table[1:-1]) == NAME
-    assert table[1].split()[1:] == [
+    assert "".join(line.split()[0] for line in table[2:-1]) == NAME
+    assert table[2].split()[1:] == [
         "1",
         "1,000",
         "1,000",
@@ -82,10 +82,7 @@ def test_write_table_into_a_pipe_is_as_wide_as_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = written(outcome_of(tmp_path, done=1), monkeypatch, 30, terminal=False)
-    assert lines[1].split() == [
-        NAME,
-        *ONE_CALL,
-    ]
+    assert lines[2].split() == [NAME, *ONE_CALL]
 
 
 def test_write_table_without_tiers_has_one_column_of_cached_tokens(
@@ -94,14 +91,14 @@ def test_write_table_without_tiers_has_one_column_of_cached_tokens(
     outcome = outcome_of(tmp_path, done=1, tier=None)
     lines = written(outcome, monkeypatch, 100, terminal=False)
     assert lines[0].split()[-2:] == ["prompt", "cached"]
-    assert lines[1].split()[-1] == "7,000"
+    assert lines[2].split()[-1] == "7,000"
 
 
 def test_write_table_with_nothing_measured_has_dashes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = written(outcome_of(tmp_path, done=0), monkeypatch, 100, terminal=False)
-    assert lines[1].split() == [NAME, "0", *"------"]
+    assert lines[2].split() == [NAME, "0", *"------"]
     assert lines[-1] == "0 of 9 runs in 0.00 s"
 
 
@@ -109,7 +106,7 @@ def test_write_lists_ten_failures_and_counts_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = written(outcome_of(tmp_path, done=1, failed=12), monkeypatch, 100, terminal=False)
-    assert lines[1].split()[1] == "1/13"
+    assert lines[2].split()[1] == "1/13"
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "failed: call 1.0 (agent): it broke"
     assert len(told) == 11

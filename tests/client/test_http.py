@@ -1,4 +1,5 @@
 import json
+import socket
 import subprocess
 import sys
 
@@ -7,7 +8,7 @@ from support.fake_server import FakeServer
 
 from kvflow.client.http import Http, RefusedError
 from kvflow.client.server import connect
-from kvflow.errors import UsageError
+from kvflow.errors import ServerUnreachable, UsageError
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1])
@@ -51,3 +52,15 @@ def test_http_library_is_known_to_one_module_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "httpx2" not in json.loads(done.stdout), done.stderr
+
+
+async def test_http_to_a_name_that_is_none_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(*args: object, **options: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    async with Http("http://no-such-host", None, 5.0) as http:
+        with pytest.raises(ServerUnreachable) as failure:
+            await http.get("/v1/models", "connecting")
+    assert failure.value.what == "connecting: cannot reach http://no-such-host"
+    assert failure.value.why == "Name or service not known"

@@ -68,6 +68,7 @@ async def test_connect_where_nothing_listens_says_so_with_a_hint() -> None:
         async with connect(url):
             pass
     assert f"cannot reach {url}" in failure.value.what
+    assert failure.value.why == "Connection refused"
     assert "kvflow serve" in failure.value.hint
 
 
