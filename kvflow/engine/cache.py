@@ -11,9 +11,12 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from sglang.srt.mem_cache.base_prefix_cache import CacheRequestOutcome
 from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache
+from sglang.srt.session.streaming_session import is_virtual_node
 
 from kvflow.engine.calls import Call, Calls
+from kvflow.engine.deferral import Deferrals
 from kvflow.engine.marks import Marks
+from kvflow.engine.prefetch import Prefetcher
 from kvflow.engine.settings import Settings
 from kvflow.engine.tree import KvflowTreeCore, Mark
 from kvflow.recipe.model import Mode
@@ -32,10 +35,16 @@ class KvflowRadixCache(UnifiedRadixCache):
     """Of the cache that is built next: SGLang builds it from its own parameters alone."""
 
     tree_core: KvflowTreeCore
+    scheduler: Any = None
+    """SGLang's Scheduler, once it has built the cache and its dispatcher."""
 
     def __init__(self, params: Any) -> None:
         # SGLang's own __init__ ends in reset(), which needs these.
-        self.untagged_steps = self.settings.policy.untagged_steps
+        policy = self.settings.policy
+        self.untagged_steps = policy.untagged_steps
+        self.prefetcher = Prefetcher(self, policy.prefetch_depth)
+        self.deferrals = Deferrals(policy.max_defer)
+        self._batch_must_wait = False
         self.calls = Calls(params.page_size)
         self.marks: Marks[Mark] = Marks()
         super().__init__(params)
@@ -57,6 +66,61 @@ class KvflowRadixCache(UnifiedRadixCache):
     def tick(self) -> None:
         """A second has passed, in every rank alike: silent runs may expire."""
         self._apply(self.calls.table.tick())
+
+    # Copies from the host
+
+    def check_hicache_events(self) -> None:
+        """Once a scheduler pass: SGLang notes which copies are complete, then prefetches start."""
+        self._batch_must_wait = False
+        super().check_hicache_events()
+        if self.mode in ("prefetch", "full") and self._may_prefetch():
+            scheduler = self.scheduler
+            self.prefetcher.step(scheduler.running_batch.reqs, scheduler.waiting_queue)
+
+    def _may_prefetch(self) -> bool:
+        """Whether the setting allows it, and nobody waits for the cache to be quiet."""
+        return (
+            self.scheduler is not None
+            and self.cache_controller is not None
+            and self.prefetch_is_supported
+            and self.scheduler.flush_wrapper._pending is None
+        )
+
+    @property
+    def prefetch_is_supported(self) -> bool:
+        """Full attention, one pipeline stage, and the host tier all to ourselves."""
+        return (
+            self.pp_size == 1
+            and self.linker is None
+            and self.buffer_pipeline is None
+            and not self.enable_storage
+            and self.tree_core.has_only_full_attention()
+            and not self.tree_core.is_eagle
+        )
+
+    def start_copies(self) -> None:
+        """Start what `load_back` has queued, without making a batch wait for it."""
+        super().ready_to_load_host_cache()
+
+    def lock(self, node_id: Any, skip_lock_components: Any = ()) -> Any:
+        """As SGLang's, at each admission; notes a batch that will read what is on its way.
+
+        A node looks resident from the moment its load is queued (SGLang's components/full.py).
+        """
+        if not is_virtual_node(node_id) and self.tree_core.is_arriving(node_id):
+            self._batch_must_wait = True
+        return super().lock(node_id, skip_lock_components)
+
+    def ready_to_load_host_cache(self) -> int:
+        """As SGLang's, once a prefill batch: the load that its forward waits for, or -1.
+
+        A batch without a load of its own that reads prefetched KV waits for the latest load, layer
+        by layer. All loads share one stream, in order, so every earlier one is complete with it.
+        """
+        index: int = super().ready_to_load_host_cache()
+        if index < 0 and self._batch_must_wait:
+            index = self.cache_controller.layer_done_counter.producer_index
+        return index
 
     # A call's life
 
@@ -109,6 +173,7 @@ class KvflowRadixCache(UnifiedRadixCache):
         else:
             boundary = call.boundary if call is not None else None
             changes = self.calls.finish(req.rid)
+        self.deferrals.forget(req.rid)
         if call is not None:
             self.tree_core.settle(req.last_node, req.rid, boundary)
         self._apply(changes)
@@ -117,6 +182,7 @@ class KvflowRadixCache(UnifiedRadixCache):
         """A request went away before it ran."""
         super().finish(handle, outcome)
         if outcome is not CacheRequestOutcome.SUCCESS:
+            self.deferrals.forget(handle.rid)
             self._apply(self.calls.abort(handle.rid))
 
     def _boundary(self, call: Call | None, params: Any) -> int | None:
@@ -140,5 +206,6 @@ class KvflowRadixCache(UnifiedRadixCache):
 
     def _apply(self, changes: list[StepChange]) -> None:
         for client, agent, steps in changes:
+            self.prefetcher.note_steps((client, agent), steps)
             for mark in self.marks.of((client, agent)):
                 self.tree_core.set_steps(mark, self.untagged_steps if steps is None else steps)

@@ -14,7 +14,7 @@ import msgspec
 from kvflow.engine import snapshot
 from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.ipc import KvflowReq, KvflowReqOutput
-from kvflow.engine.settings import usable
+from kvflow.engine.settings import to_mode
 from kvflow.errors import KvflowError
 from kvflow.frames import Frame
 from kvflow.recipe.convert import to_graph
@@ -45,7 +45,7 @@ def _cache(scheduler: Any) -> KvflowRadixCache:
 def _policy(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
     cache = _cache(scheduler)
     if "mode" in body:
-        cache.switch(usable(body["mode"]))
+        cache.switch(to_mode(body["mode"]))
     return {"mode": cache.mode, "untagged_steps": cache.untagged_steps}
 
 

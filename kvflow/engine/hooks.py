@@ -1,4 +1,4 @@
-"""The two places of SGLang's scheduler that kvflow hooks, both after the original.
+"""The three places of SGLang's scheduler that kvflow hooks, all after the original.
 
 Installed by the factory, so only in a scheduler that was asked for kvflow.
 """
@@ -9,7 +9,7 @@ from sglang.srt.managers.scheduler import Scheduler
 from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 from sglang.utils import TypeBasedDispatcher
 
-from kvflow.engine import control
+from kvflow.engine import admission, control
 from kvflow.engine.compat import IncompatibleSGLang
 from kvflow.engine.ipc import KvflowReq
 
@@ -23,7 +23,11 @@ def install() -> None:
         IncompatibleSGLang: a hook did not take, for example because another plugin had hooked the
             same place before.
     """
-    hooks = {"_add_request_to_queue": _after_queueing, "init_request_dispatcher": _add_handler}
+    hooks = {
+        "_add_request_to_queue": _after_queueing,
+        "init_request_dispatcher": _add_handler,
+        "get_prefill_adder_class": _defer,
+    }
     for name, hook in hooks.items():
         if not getattr(getattr(Scheduler, name), "__kvflow__", False):
             _hook(name, hook)
@@ -46,8 +50,14 @@ def _after_queueing(_: Any, scheduler: Any, req: Any, *args: Any, **kwargs: Any)
         scheduler.tree_cache.call_arrived(req)
 
 
+def _defer(adder_class: Any, scheduler: Any) -> Any:
+    """The class that admits calls to a prefill batch, made to pass over what is arriving."""
+    return admission.status_aware(adder_class)
+
+
 def _add_handler(_: Any, scheduler: Any) -> None:
     """Every rank hears control messages in the same place of the same stream of messages."""
+    scheduler.tree_cache.scheduler = scheduler
     scheduler._request_dispatcher += TypeBasedDispatcher(
         [(KvflowReq, lambda request: control.handle(scheduler, request))]
     )

@@ -19,10 +19,13 @@ class LeafSet(set[Any]):
 
     def add(self, node: Any) -> None:
         """A node became a leaf; nothing happens if it is one."""
-        super().add(node)
-        self._order.add(node)
+        # Only news: in the middle of a walk a victim is out of the order and still in the set.
+        if node not in self:
+            super().add(node)
+            self._order.add(node)
 
     def discard(self, node: Any) -> None:
         """A node is no leaf any more; nothing happens if it is none."""
-        super().discard(node)
-        self._order.discard(node)
+        if node in self:
+            super().discard(node)
+            self._order.discard(node)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -17,8 +17,8 @@ from kvflow.errors import UsageError
 from kvflow.recipe.model import Mode, PolicySpec, Recipe
 
 VARIABLE = "KVFLOW_CONFIG"
-DEFAULT_MODE: Mode = "evict"
-IMPLEMENTED: tuple[Mode, ...] = ("off", "evict")
+DEFAULT_MODE: Mode = "prefetch"
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,19 @@ def _parse(raw: Any) -> Settings:
     policy = PolicySpec.model_validate({**raw.get("policy", {})})
     recipe = raw.get("recipe")
     return Settings(
-        mode=usable(raw.get("mode", DEFAULT_MODE)),
+        mode=to_mode(raw.get("mode", DEFAULT_MODE)),
         policy=policy,
         recipe=None if recipe is None else Recipe.model_validate(recipe),
     )
 
 
-def usable(mode: object) -> Mode:
-    """The mode that is at work when this one is asked for.
+def to_mode(mode: object) -> Mode:
+    """The mode of this name.
 
     Raises:
         ValueError: no such mode.
     """
-    for known in ("off", "evict", "prefetch", "full"):
+    for known in MODES:
         if mode == known:
-            # Each contains the one before: what is not built yet falls back to what it contains.
-            return known if known in IMPLEMENTED else IMPLEMENTED[-1]
-    raise ValueError(f"no mode {mode!r}: it is one of off, evict, prefetch, full")
+            return known
+    raise ValueError(f"no mode {mode!r}: it is one of {', '.join(MODES)}")

@@ -14,6 +14,7 @@ from sglang.srt.mem_cache.unified_cache.unified_tree_core import UnifiedTreeCore
 from kvflow.engine.calls import Call
 from kvflow.engine.leaves import LeafSet
 from kvflow.engine.ledger import Ledger, Outcome
+from kvflow.engine.outcomes import Outcomes
 from kvflow.frames import Why
 from kvflow.order import EvictionOrder
 from kvflow.policy import backup
@@ -36,6 +37,7 @@ class KvflowTreeCore(UnifiedTreeCore):
         device_order: leaves of the device tier, first victim first; `host_order` likewise.
         inserting: the tagged call whose KV is being inserted right now, if any.
         ledger: what was evicted and what was not backed up, for people to look at.
+        outcomes: what became of what was prefetched, likewise.
     """
 
     def __init__(self, params: Any, components: Any, *, mode: Mode, untagged_steps: int) -> None:
@@ -43,6 +45,7 @@ class KvflowTreeCore(UnifiedTreeCore):
         self._untagged_steps = untagged_steps
         self.inserting: Call | None = None
         self.ledger = Ledger()
+        self.outcomes = Outcomes()
         super().__init__(params, components)
 
     def reset(self) -> None:
@@ -51,8 +54,9 @@ class KvflowTreeCore(UnifiedTreeCore):
         self.ranks: Ranks[Mark] = Ranks(self._id_above, self._untagged_steps)
         self._creators: dict[int, str] = {}
         self._loading: dict[int, dict[int, None]] = {}
-        self.device_order: EvictionOrder[Any] = EvictionOrder(self._rank)
-        self.host_order: EvictionOrder[Any] = EvictionOrder(self._rank)
+        self.outcomes.forget_nodes()
+        self.device_order: EvictionOrder[Any] = EvictionOrder(self.rank)
+        self.host_order: EvictionOrder[Any] = EvictionOrder(self.rank)
         self.evictable_device_leaves = LeafSet(self.device_order)
         self.evictable_host_leaves = LeafSet(self.host_order)
 
@@ -76,10 +80,12 @@ class KvflowTreeCore(UnifiedTreeCore):
             for leaf in leaves:
                 order.reranked(leaf)
 
-    def _rank(self, node: Any) -> Rank:
+    def rank(self, node: Any) -> Rank:
+        """What decides when a leaf is evicted; the smaller goes first."""
+        last_access = float(node.last_access_time)  # numpy's is slow to compare
         if self._mode == "off":
-            return KEPT, 0, node.last_access_time, node.id
-        return self.ranks.rank(node.id, node.last_access_time)
+            return KEPT, 0, last_access, node.id
+        return self.ranks.rank(node.id, last_access)
 
     def why(self, node: Any) -> Why:
         """What a node's rank comes from."""
@@ -105,6 +111,7 @@ class KvflowTreeCore(UnifiedTreeCore):
         """A call has matched the path down to this node: none of it is spent any more."""
         hit = []
         for node in self.path(node_id):
+            self.outcomes.found(node.id, len(node.key), loading=self.is_loading(node.id))
             creator = self._creators.get(node.id)
             if creator is not None and creator != call_id:
                 del self._creators[node.id]
@@ -140,6 +147,19 @@ class KvflowTreeCore(UnifiedTreeCore):
             node = node.parent
         return found
 
+    def host_only_tokens(self, node_id: int) -> int:
+        """Tokens on the path to this node that are on the host alone and not on their way."""
+        return sum(len(node.key) for node in self.path(node_id) if node.evicted)
+
+    def bared(self, node: Any, gone: set[int]) -> Any:
+        """The node itself if it is a device leaf once those in `gone` have left; else None."""
+        if node is self.root_node or node.evicted or node in self.evictable_device_leaves:
+            return None
+        if any(data.lock_ref > 0 for data in node.component_data):
+            return None
+        stay = any(not c.evicted and c.id not in gone for c in node.children.values())
+        return None if stay else node
+
     def depth(self, node_id: int) -> int:
         """Tokens from the root to the end of this node."""
         return sum(len(node.key) for node in self.path(node_id))
@@ -147,6 +167,10 @@ class KvflowTreeCore(UnifiedTreeCore):
     def is_loading(self, node_id: int) -> bool:
         """Whether the node's KV is on its way from the host to the device."""
         return any(node_id in nodes for nodes in self._loading.values())
+
+    def is_arriving(self, node_id: int) -> bool:
+        """Whether any part of the path down to the node is on its way to the device."""
+        return bool(self._loading) and any(self.is_loading(n.id) for n in self.path(node_id))
 
     def moving_tokens(self, writing: Iterable[int]) -> int:
         """Tokens whose host copy is being read or written; `writing`: nodes being written."""
@@ -171,6 +195,7 @@ class KvflowTreeCore(UnifiedTreeCore):
     def _split_node(self, key: Any, child: Any, split_len: int) -> Any:
         new_node, action = super()._split_node(key, child, split_len)
         self.ranks.split(new_node.id, child.id)
+        self.outcomes.split(new_node.id, child.id)
         if child.id in self._creators:
             self._creators[new_node.id] = self._creators[child.id]
         for nodes in self._loading.values():
@@ -205,15 +230,16 @@ class KvflowTreeCore(UnifiedTreeCore):
     def evict_device_leaf(self, node_id: int, is_write_back: bool) -> Any:
         """Evict one device leaf, and keep in the ledger what went and why."""
         node = self._node_arena[node_id]
-        why, rank, tokens = self.why(node), self._rank(node), len(node.key)
+        why, rank, tokens = self.why(node), self.rank(node), len(node.key)
         result = super().evict_device_leaf(node_id, is_write_back)
         kept_on_host = node.backuped or result.backup_kv is not None
         outcome: Outcome = "demoted" if kept_on_host else "dropped"
         self.ledger.evicted("device", node_id, tokens, why, rank, outcome)
+        self.outcomes.lost(node_id, tokens)
         return result
 
     def _evict_host_leaf(self, node: Any, *args: Any, **kwargs: Any) -> None:
-        rank, tokens = self._rank(node), len(node.key)
+        rank, tokens = self.rank(node), len(node.key)
         self.ledger.evicted("host", node.id, tokens, self.why(node), rank, "dropped")
         super()._evict_host_leaf(node, *args, **kwargs)
 

@@ -134,6 +134,6 @@ def _listener(port: int) -> int | None:
     except psutil.AccessDenied:
         return None
     for connection in connections:
-        if connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:2] == (port,):
+        if connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:] == (port,):
             return connection.pid
     return None

@@ -165,6 +165,8 @@ def _device_flags(options: Options) -> list[Flag]:
         Flag("--attention-backend", ("torch_native",)),
         Flag("--dtype", (demo_model.best_dtype(),)),
         Flag("--max-total-tokens", (str(_CPU_POOL_TOKENS),)),
+        # An idle scheduler spins, which on a GPU box costs one core of many, here half of all.
+        Flag("--sleep-on-idle"),
     ]
     if options.host_tier:
         # The other transfer backends are GPU kernels.

@@ -164,7 +164,7 @@ FAILURES = (
         "give it a larger share: -- --mem-fraction-static 0.9; or serve a smaller model",
     ),
     _row(
-        r"(?P<why>CUDA out of memory\.[^.]*)",
+        r"(?P<why>CUDA out of memory\..*?)(?= GPU \d|$)",
         "torch: c10/cuda/CUDACachingAllocator.cpp",
         KvflowError,
         "not enough GPU memory",

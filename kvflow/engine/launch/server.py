@@ -89,7 +89,7 @@ class Server:
         with contextlib.closing(HealthProbe(self.launch.url)) as probe:
             while True:
                 # Before the log is read, so that its last lines are seen.
-                healthy, ended = probe.healthy, self.ended
+                healthy, ended = probe.healthy and self._listens(), self.ended
                 lines = self.lines()
                 for line in lines:
                     phase = phases.after(line, phase)
@@ -106,6 +106,15 @@ class Server:
                     )
                 time.sleep(_TICK_S)
 
+    def _listens(self) -> bool:
+        """Whether it is SGLang that listens on the port, and not somebody who was faster."""
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self._keeper.pid).children(recursive=True):
+                for connection in process.net_connections("tcp"):
+                    if tuple(connection.laddr)[1:] == (self.launch.port,):
+                        return True
+        return False
+
     def lines(self) -> list[str]:
         """What SGLang has logged since the last look."""
         return self._follower.lines()
@@ -121,7 +130,7 @@ class Server:
         how = f"exit status {code}"
         if code < 0:
             how = f"its keeper was ended by {signal.Signals(-code).name}"
-        elif code > 128:
+        elif code - 128 in signal.valid_signals():
             how = f"ended by {signal.Signals(code - 128).name}"
         return failures.explain(
             self.log,

@@ -1,0 +1,47 @@
+"""Status-aware scheduling: a call whose prefix is still arriving is passed over for a moment.
+
+Source: paper section 3.2, invariants 30 to 32. The order among calls that are ready is kept, the
+number of passes is bounded, and nothing is passed over when nothing else could run: then SGLang's
+own wait, layer by layer, is better than idling.
+"""
+
+from functools import cache
+from typing import Any
+
+from sglang.srt.managers.schedule_policy import AddReqResult
+
+from kvflow.engine.cache import KvflowRadixCache
+
+
+@cache
+def status_aware(adder_class: Any) -> Any:
+    """A subclass of SGLang's PrefillAdder (or of another plugin's) that defers."""
+
+    class StatusAwareAdder(adder_class):
+        def add_one_req(self, req: Any, *args: Any, **kwargs: Any) -> Any:
+            """As SGLang's, but first: is what it would read still on its way?"""
+            if _defers(self, req):
+                # Not admitted and not refused: it stays where it is in the queue.
+                return AddReqResult.CONTINUE
+            return super().add_one_req(req, *args, **kwargs)
+
+    return StatusAwareAdder
+
+
+def _defers(adder: Any, req: Any) -> bool:
+    tree_cache = adder.tree_cache
+    if not isinstance(tree_cache, KvflowRadixCache) or tree_cache.mode != "full":
+        return False
+    if not tree_cache.tree_core.is_arriving(req.last_node):
+        return False
+    return _others_can_run(adder, tree_cache, req) and tree_cache.deferrals.allow(req.rid)
+
+
+def _others_can_run(adder: Any, tree_cache: KvflowRadixCache, req: Any) -> bool:
+    if adder.can_run_list or (adder.running_batch and adder.running_batch.reqs):
+        return True
+    core = tree_cache.tree_core
+    return any(
+        other is not req and (other.last_node is None or not core.is_arriving(other.last_node))
+        for other in tree_cache.scheduler.waiting_queue
+    )

@@ -1,0 +1,32 @@
+"""How often a waiting call has been passed over because its prefix is still arriving."""
+
+
+class Deferrals:
+    """Counts by call, bounded (paper invariant 31).
+
+    Args:
+        most: prefill passes for which one call may be passed over.
+
+    Attributes:
+        passes: passes in which a call was passed over; never falls.
+        calls: calls that ever were; never falls.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._of: dict[str, int] = {}
+        self.passes = self.calls = 0
+
+    def allow(self, call_id: str) -> bool:
+        """Whether the call may be passed over once more; if so, that is counted."""
+        so_far = self._of.get(call_id, 0)
+        if so_far >= self._most:
+            return False
+        self._of[call_id] = so_far + 1
+        self.passes += 1
+        self.calls += so_far == 0
+        return True
+
+    def forget(self, call_id: str) -> None:
+        """The call runs, or is gone."""
+        self._of.pop(call_id, None)
