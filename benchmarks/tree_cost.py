@@ -1,7 +1,7 @@
 """What one operation on the radix tree costs, core against core, in one run.
 
     python benchmarks/tree_cost.py
-    python benchmarks/tree_cost.py --core rust --core kvflow=package.module:register --json
+    python benchmarks/tree_cost.py --core rust --core mine=package.module:register --json
 
 Needs the engine extra, no GPU: device tier only, full attention, a pool of CPU tensors. Every core
 gets the same traffic, in short turns, under prefixes that many leaves share. It carries no hints,
@@ -33,6 +33,7 @@ from kvflow.errors import KvflowError, MissingPart, UsageError
 
 PREFIXES, PREFIX_TOKENS, TAIL_TOKENS = 32, 64, 8
 OPERATIONS = ("match", "lock", "evict", "insert")
+DEFAULT_CORES = ["rust", "python", "kvflow=kvflow.engine.plugin:register_backend"]
 BLOCK = 25  # rounds of one core before the next has its turn: none finds its tree out of the cache
 
 
@@ -150,6 +151,10 @@ def build_cache(core: str, tokens: int) -> tuple[Any, Any]:
         tree_components=(ComponentType.FULL,),
         tree_core_backend=core,
     )
+    if core == "kvflow":  # its walk is a component of its own
+        from kvflow.engine.component import KvflowFullComponent
+
+        params.component_registry_override = {ComponentType.FULL: KvflowFullComponent}
     return UnifiedRadixCache(params), allocator
 
 
@@ -223,7 +228,7 @@ def main() -> None:
         "--core",
         action="append",
         metavar="NAME[=MODULE:FUNCTION]",
-        help="a registered tree core, or one that FUNCTION registers (default: rust, python)",
+        help="a registered tree core, or one that FUNCTION registers (default: all three)",
     )
     parser.add_argument("--leaves", type=int, nargs="+", default=[1_000, 10_000, 50_000])
     parser.add_argument("--blocks", type=int, default=8, help=f"turns a core, {BLOCK} rounds each")
@@ -233,7 +238,7 @@ def main() -> None:
     if min(given.leaves) < 10 * PREFIXES or given.blocks < 1:
         parser.error(f"at least {10 * PREFIXES} leaves and 1 block are needed")
     try:
-        cores = register(given.core or ["rust", "python"])
+        cores = register(given.core or DEFAULT_CORES)
         rows: list[Row] = []
         for leaves in given.leaves:
             print(f"{leaves:,} leaves: {', '.join(cores)}", file=sys.stderr)

@@ -17,7 +17,7 @@ BACKEND = "kvflow"
 def register() -> None:
     """Make the backend known where it belongs. Safe to call again."""
     if "sglang.srt.managers.scheduler" in sys.modules:
-        _register_backend()
+        register_backend()
     if multiprocessing.parent_process() is None and _asked_for():
         from kvflow.engine import http
 
@@ -34,7 +34,8 @@ def _asked_for() -> bool:
     return named or VARIABLE in os.environ
 
 
-def _register_backend() -> None:
+def register_backend() -> None:
+    """Put the cache and its tree core into SGLang's registries, once."""
     from sglang.srt.mem_cache import registry
     from sglang.srt.mem_cache.unified_cache import tree_core_registry
 
