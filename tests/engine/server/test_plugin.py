@@ -1,0 +1,166 @@
+"""SGLang with the plugin, asked as an application asks it."""
+
+import random
+import urllib.error
+from collections.abc import Iterator
+
+import pytest
+from support.real_server import RealServer, running, tag
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+FIXED, DYNAMIC, OUTPUT = 256, 16, 8
+POOL = 1100  # four prefixes and their tails: 0.43 of ten prefixes, 0.86 of five
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plugin")
+    with running(folder, pool_tokens=POOL, plugin=True, mode="evict") as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _fresh(server):
+    server.set_link(None)
+    server.flush()
+    set_mode(server, "evict")
+
+
+def set_mode(server: RealServer, mode: str) -> None:
+    assert server.post("/kvflow/policy", {"mode": mode}, method="PATCH")["mode"] == mode
+
+
+def prefix(agent: int) -> list[int]:
+    return random.Random(agent).choices(range(256), k=FIXED)
+
+
+def steps(speaking: int, agents: int) -> dict[str, int]:
+    return {f"a{i}": (i - speaking) % agents or agents for i in range(agents)}
+
+
+def cycle(server: RealServer, agents: int, rounds: int, run: str) -> Iterator[int]:
+    """Walk agents in a cycle; the tokens of each call's fixed prefix found on the device."""
+    suffixes = random.Random(run)
+    for call in range(agents * rounds):
+        speaking = call % agents
+        hint = tag(f"a{speaking}", run=run, fixed_tokens=FIXED)
+        hint["kvflow_steps"] = steps(speaking, agents)
+        tail = suffixes.choices(range(256), k=DYNAMIC)
+        yield min(server.generate([*prefix(speaking), *tail], OUTPUT, hint).device, FIXED)
+
+
+def beladys_hits(agents: int, rounds: int, slots: int) -> list[bool]:
+    """Which calls of the cycle hit when the resident that is needed last is always the victim."""
+    resident: list[int] = []
+    hits = []
+    for call in range(agents * rounds):
+        now = call % agents
+        hits.append(now in resident)
+        if now not in resident:
+            if len(resident) == slots:
+                resident.remove(max(resident, key=lambda agent: (agent - now) % agents))
+            resident.append(now)
+    return hits
+
+
+@pytest.mark.parametrize("agents", [10, 5])
+def test_evict_reaches_beladys_share_of_device_hits_in_a_cycle(server, agents):
+    rounds, warm = 6, 2
+    found = list(cycle(server, agents, rounds, run=f"belady{agents}"))[agents * warm :]
+    best = beladys_hits(agents, rounds, slots=POOL // FIXED)[agents * warm :]
+    assert sum(found) >= 0.99 * FIXED * sum(best)
+
+
+def test_off_evicts_the_least_recently_used_as_sglang_does(server):
+    set_mode(server, "off")
+    assert sum(list(cycle(server, 10, 3, run="off"))) == 0
+
+
+def test_mode_can_be_changed_on_the_running_server(server):
+    set_mode(server, "off")
+    list(cycle(server, 10, 1, run="switch"))
+    set_mode(server, "evict")
+    assert sum(list(cycle(server, 10, 3, run="switch"))[10:]) > 0
+
+
+def test_output_does_not_depend_on_the_mode(server):
+    tails = [random.Random(i).choices(range(256), k=DYNAMIC) for i in range(20)]
+    answers = {}
+    for mode in ("off", "evict"):
+        server.flush()
+        set_mode(server, mode)
+        answers[mode] = [
+            server.generate([*prefix(i % 10), *tail], OUTPUT, tag(f"a{i % 10}", fixed_tokens=FIXED))
+            for i, tail in enumerate(tails)
+        ]
+    assert {answer.host > 0 for answer in answers["evict"]} == {True, False}
+    for off, evict in zip(answers["off"], answers["evict"], strict=True):
+        assert evict.ids == off.ids
+        assert evict.logprobs == pytest.approx(off.logprobs, abs=2e-3)
+
+
+def test_tails_are_not_written_to_the_host_and_prefixes_are(server):
+    before = server.snapshot()["counters"]["not_backed_up_tokens"]
+    list(cycle(server, 2, 1, run="backup"))
+    server.generate([1], tokens=1)  # a pass in which SGLang notes what has been written
+    frame = server.snapshot()
+    states = {node["depth"]: node["state"] for node in frame["nodes"] if node["tokens"] > 1}
+    assert states[0] in ("mirrored", "offloading")
+    assert states[FIXED] == "device"
+    assert frame["counters"]["not_backed_up_tokens"] - before == 2 * (DYNAMIC + OUTPUT - 1)
+
+
+def test_snapshot_says_who_speaks_when_and_where_its_prefix_is(server):
+    list(cycle(server, 5, 1, run="who"))
+    agents = {one["agent"]: one for one in server.snapshot()["agents"] if one["client"] == "t"}
+    assert agents["a0"]["steps"] == 1
+    assert agents["a4"]["steps"] == 5
+    assert all(agents[f"a{i}"]["prefix_tokens"] == FIXED for i in range(5))
+
+
+def test_observing_changes_nothing_that_is_observed(server):
+    list(cycle(server, 5, 1, run="watch"))
+    first = server.snapshot()
+    for _ in range(20):
+        server.snapshot()
+    assert server.snapshot()["nodes"] == first["nodes"]
+
+
+MALFORMED = [
+    {"kvflow": 7},
+    {"kvflow": []},
+    {"kvflow": {}},
+    {"kvflow": {"client": 1, "workflow": "w", "run": "r", "agent": "a"}},
+    {"kvflow": {"client": "t", "workflow": "w", "run": "r", "agent": "x" * 1_000_000}},
+    {"kvflow": {"client": "t", "workflow": "w", "run": "r", "agent": {"deep": {"er": [1, [2]]}}}},
+    tag("a", fixed_tokens=-1),
+    tag("a", fixed_tokens=10**30),
+    tag("a", fixed_tokens="many"),
+    tag("a", final="yes"),
+    tag("a") | {"kvflow_steps": {"a": -3, "b": 2.5, "c": None}},
+    tag("a") | {"kvflow_steps": [1, 2]},
+    {"kvflow_steps": {"a": 1}},
+    tag("no such agent", workflow="no such workflow"),
+    tag("\u0000\ud83d"),
+]
+
+
+def test_malformed_tag_of_any_kind_is_answered_normally_and_counted(server):
+    before = sum(server.snapshot()["counters"]["bad_hints"].values())
+    expected = server.generate(prefix(1), OUTPUT).ids
+    for bad in MALFORMED:
+        assert server.generate(prefix(1), OUTPUT, bad).ids == expected
+    after = server.snapshot()
+    assert sum(after["counters"]["bad_hints"].values()) >= before + len(MALFORMED) - 1
+    assert after["waiting"] == after["running"] == 0
+
+
+@pytest.mark.parametrize(
+    "body", [{"mode": "best"}, {"mode": None}, {}, [], {"mode": "off", "x": 1}]
+)
+def test_policy_that_makes_no_sense_is_refused_with_a_reason(server, body):
+    with pytest.raises(urllib.error.HTTPError) as error:
+        server.post("/kvflow/policy", body, method="PATCH")
+    assert error.value.code == 400
+    assert server.get("/kvflow/policy")["mode"] == "evict"
