@@ -117,6 +117,7 @@ def command(
         link_gbps=link_gbps,
         api_key=api_key,
         sglang_flags=tuple(ctx.args),
+        with_plugin=True,
     )
     launch = build(options, loaded, os.environ)
     with Narrator() as narrator:
@@ -138,10 +139,10 @@ def command(
 
 def _read_key(file: typer.FileText) -> str:
     key = file.read().strip()
-    if not key or key.startswith("-") or len(key.split()) > 1:
+    if not key.isascii() or key.startswith("-") or len(key.split()) != 1:
         raise UsageError(
             f"no usable key in {file.name}",
-            "a key is one word that does not begin with a dash",
+            "a key is one word of ASCII characters that does not begin with a dash",
             "openssl rand -hex 24 > key.txt",
         )
     return key
