@@ -33,8 +33,8 @@ def draw(
         rows = []
     if not rows or max(map(len, rows)) > width:
         rows = listing(graph, steps)
-    rows.append("")
+    noted: list[str] = []
+    written = to_ascii if ascii_only else str
     for topic, note in notes(graph):
-        rows += wrap(f"{topic:6}{note}", width, subsequent_indent=" " * 6)
-    text = "\n".join(rows) + "\n"
-    return to_ascii(text) if ascii_only else text
+        noted += wrap(written(f"{topic:6}{note}"), width, subsequent_indent=" " * 6)
+    return "\n".join([*map(written, rows), "", *noted]) + "\n"

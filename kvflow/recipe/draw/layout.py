@@ -14,11 +14,16 @@ GAP = 3
 
 
 class Cell(NamedTuple):
-    """A place in a layer: an agent, or its arrow that passes by on the way further down."""
+    """A place in a layer: an agent, or an arrow of it that passes by on the way further down."""
 
     layer: int
     agent: str
-    passes: bool = False
+    to: str = ""  # where the arrow leads; empty: it is the agent itself
+
+    @property
+    def passes(self) -> bool:
+        """Whether an arrow passes here."""
+        return bool(self.to)
 
 
 class Arrows(NamedTuple):
@@ -103,13 +108,15 @@ def _cells(
     for name, before in down.items():
         cell = Cell(depth[name], name)
         layers[cell.layer].append(cell)
-        sources[cell] = [Cell(cell.layer - 1, s, depth[s] < cell.layer - 1) for s in before]
+        sources[cell] = []
         for source in before:
+            above = Cell(depth[source], source)
             for layer in range(depth[source] + 1, cell.layer):
-                passing = Cell(layer, source, passes=True)
-                if passing not in sources:
-                    layers[layer].append(passing)
-                    sources[passing] = [Cell(layer - 1, source, layer - 1 > depth[source])]
+                passing = Cell(layer, source, to=name)
+                layers[layer].append(passing)
+                sources[passing] = [above]
+                above = passing
+            sources[cell].append(above)
     return layers, sources
 
 
@@ -124,7 +131,7 @@ def _place(
     placed: list[list[Cell]] = []
     for layer in layers:
         wanted = {c: fmean([centre[s] for s in sources[c]] or [0]) for c in layer}
-        row = sorted(layer, key=lambda cell: (wanted[cell], order[cell.agent], cell.passes))
+        row = sorted(layer, key=lambda cell: (wanted[cell], order[cell.agent], cell.to))
         widths = [width(cell) for cell in row]
         spread = _spread([wanted[cell] for cell in row], widths)
         above = [[centre[source] for source in sources[cell]] for cell in row]

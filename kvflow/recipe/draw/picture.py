@@ -98,21 +98,21 @@ class _Picture:
             self.canvas.down(line, self.layout.centre[cell], top + 1 + (net.row or 0), bottom)
 
     def _enter(self, cell: Cell, rail: int) -> int:
-        """Lead a rail into its agent, beside it if nothing stands there, else from above."""
-        share = self._share(cell.agent, back=True)
+        """Lead a rail into its agent, beside it if no agent stands there, else from above."""
         if self._is_last(cell):
             y, edge = self.y[cell.layer], self._box(cell)[1] + 1
             self.canvas.across(cell.agent, y, edge, rail)
-            self.canvas.write(edge, y, f"◄─ {share} " if share else "◄")
-            return y
-        row = self._from_above(cell.layer).index(cell.agent)
-        y, middle = self.y[cell.layer] - 2 - row, self.layout.centre[cell]
-        # It joins the line that comes down: the last bit belongs to that one's net.
-        above = next(net for net in self.nets[cell.layer - 1] if cell in net.cells)
-        self.canvas.across(above.rail or above, y, middle, middle + 1)
-        self.canvas.across(cell.agent, y, middle + 1, rail)
-        if share:
-            self.canvas.write(middle + 2, y, f" {share} ")
+            self.canvas.write(edge, y, "◄")
+        else:
+            row = self._from_above(cell.layer).index(cell.agent)
+            y, middle = self.y[cell.layer] - 2 - row, self.layout.centre[cell]
+            # It joins the line that comes down: the last bit belongs to that one's net.
+            above = next(net for net in self.nets[cell.layer - 1] if cell in net.cells)
+            self.canvas.across(above, y, middle, middle + 1)
+            self.canvas.across(cell.agent, y, middle + 1, rail)
+        if share := self._share(cell.agent, back=True):
+            # Just before the first rail, where no line goes down.
+            self.canvas.write(min(self.rails.values()) - len(share) - 3, y, f" {share} ")
         return y
 
     def _nets(self, layer: int) -> list[Net]:
