@@ -3,6 +3,7 @@
 `install` puts it where Python finds it as SGLang. What it does is chosen by FAKE_SGLANG:
     serve       comes up, serves, ends when asked to (the default)
     hang        never becomes healthy
+    mute        never listens
     stubborn    serves, and does not listen to SIGTERM
     crash       serves, and is killed as soon as somebody asks for /crash
     fail        writes FAKE_SGLANG_LOG to its log and exits with FAKE_SGLANG_EXIT
@@ -36,7 +37,9 @@ _LINES_AFTER = ("[2026-01-01 00:00:05] The server is fired up and ready to roll!
 _WORKER = "import time; time.sleep(600)"
 _ORPHAN_MAKER = (
     "import subprocess, sys;"
-    f"print(subprocess.Popen([sys.executable, '-c', {_WORKER!r}], stdout=subprocess.DEVNULL).pid)"
+    "null = subprocess.DEVNULL;"
+    f"command = [sys.executable, '-c', {_WORKER!r}];"
+    "print(subprocess.Popen(command, stdout=null, stderr=null).pid)"
 )
 
 
@@ -82,15 +85,14 @@ def _spawn_workers() -> None:
 
 
 def _options() -> argparse.Namespace:
+    """What is needed of the flags; --bogus is refused as SGLang refuses what it does not know."""
     parser = argparse.ArgumentParser(prog="sglang serve")
-    for name in ("--model-path", "--host", "--device", "--dtype", "--config", "--tp-size"):
-        parser.add_argument(name)
-    for name in ("--attention-backend", "--hicache-io-backend", "--hicache-mem-layout"):
-        parser.add_argument(name)
-    for name in ("--port", "--max-total-tokens", "--hicache-ratio"):
-        parser.add_argument(name, type=int)
-    parser.add_argument("--enable-hierarchical-cache", action="store_true")
-    return parser.parse_args()
+    parser.add_argument("--host")
+    parser.add_argument("--port", type=int)
+    options, others = parser.parse_known_args()
+    if "--bogus" in others:
+        parser.error(f"unrecognized arguments: {' '.join(others[others.index('--bogus') :])}")
+    return options
 
 
 def main() -> int:
@@ -105,6 +107,8 @@ def main() -> int:
         sys.stderr.write(os.environ["FAKE_SGLANG_LOG"] + "\n")
         return int(os.environ["FAKE_SGLANG_EXIT"])
     _log(_LINES_BEFORE)
+    if behaviour == "mute":
+        signal.pause()
     server = http.server.ThreadingHTTPServer((options.host, options.port), _Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     _log(_LINES_AFTER)
