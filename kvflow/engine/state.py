@@ -15,6 +15,8 @@ import msgspec
 import psutil
 from platformdirs import user_state_path
 
+from kvflow.errors import KvflowError
+
 # psutil computes when a process began from the machine's boot time, which moves a little when
 # the clock is set. A process number is not used again this soon.
 _SAME_PROCESS_S = 10.0
@@ -63,11 +65,15 @@ def announced(state: ServerState) -> Iterator[Path]:
     """Let others find a server for as long as the context lasts.
 
     Raises:
-        OSError: the user's state folder cannot be written.
+        KvflowError: the user's state folder cannot be written.
     """
     path = folder() / f"{urlsplit(state.url).port}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, msgspec.json.encode(state))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, msgspec.json.encode(state))
+    except OSError as error:
+        hint = "set XDG_STATE_HOME to a folder that can be written"
+        raise KvflowError(f"cannot write {path}", error.strerror or str(error), hint) from error
     try:
         yield path
     finally:

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from kvflow.engine import state
 from kvflow.engine.state import ServerState, announced, running_servers
+from kvflow.errors import KvflowError
 
 
 @pytest.fixture(autouse=True)
@@ -67,13 +69,15 @@ def test_announced_file_is_whole_and_for_its_owner_alone() -> None:
 
 def test_announced_write_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "replace", full)
 
-    with pytest.raises(OSError, match="disk full"), announced(of_this_process()):
+    with pytest.raises(KvflowError) as caught, announced(of_this_process()):
         pass
 
+    assert caught.value.what == f"cannot write {state.folder() / '30000.json'}"
+    assert caught.value.why == os.strerror(errno.ENOSPC)
     assert list(state.folder().iterdir()) == []
 
 

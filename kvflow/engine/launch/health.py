@@ -5,7 +5,7 @@ import ssl
 import threading
 from urllib.parse import urlsplit
 
-_PAUSE_S = 0.3
+_PAUSE_S = 0.5
 # SGLang gives up on its own check after 20 s (sglang/srt/entrypoints/http_server.py,
 # HEALTH_CHECK_TIMEOUT).
 _TIMEOUT_S = 30.0

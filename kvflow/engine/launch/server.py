@@ -52,15 +52,20 @@ class Server:
         """Start SGLang.
 
         Raises:
-            OSError: the log or a private file cannot be written.
+            KvflowError: the log or a private file cannot be written.
         """
         self.launch = launch
         self.log = log_path
         with contextlib.ExitStack() as undo:
-            for path, content in launch.files.items():
-                _write_private(path, content)
-                undo.callback(path.unlink, missing_ok=True)
-            output = log.create(log_path)
+            try:
+                for path, content in launch.files.items():
+                    _write_private(path, content)
+                    undo.callback(path.unlink, missing_ok=True)
+                output = log.create(log_path)
+            except OSError as error:
+                hint = "--log-file PATH puts the log elsewhere; XDG_STATE_HOME moves the rest"
+                why = error.strerror or str(error)
+                raise KvflowError(f"cannot write {error.filename}", why, hint) from error
             undo.callback(os.close, output)
             self._follower = undo.enter_context(contextlib.closing(log.Follower(log_path)))
             self._keeper = _keep(launch, output, environ)

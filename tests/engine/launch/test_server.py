@@ -171,7 +171,8 @@ def test_server_that_cannot_write_its_log_leaves_no_private_file(tmp_path: Path)
     secret = tmp_path / "key.yaml"
     launch = fake_launch(free_port(), files={secret: "sesame"})
 
-    with pytest.raises(OSError, match="Is a directory"):
+    with pytest.raises(KvflowError, match=f"cannot write {tmp_path}") as caught:
         Server(launch, tmp_path, fake_environment(tmp_path))
 
+    assert caught.value.why == "Is a directory"
     assert not secret.exists()
