@@ -25,7 +25,7 @@ from kvflow.recipe.ranges import Range, within
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 
 Mode = Literal["off", "evict", "prefetch", "full"]
-Tokens = Annotated[int, Field(gt=0, le=1_000_000)]
+Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class _Part(BaseModel):
@@ -156,13 +156,13 @@ class AgentSpec(_Part):
 class WorkloadSpec(_Part):
     """How `run`, `bench` and `plan` drive the workflow."""
 
-    runs: int = Field(default=4, gt=0, description="How many runs.")
-    concurrency: int = Field(default=1, gt=0, description="How many runs are in flight at once.")
+    runs: int = Field(default=4, ge=1, description="How many runs.")
+    concurrency: int = Field(default=1, ge=1, description="How many runs are in flight at once.")
     dynamic_tokens: Annotated[Range, within(1, 1_000_000, "tokens of one call")] = Field(
         default=Range(low=32, high=32), description="Tokens of a call after its fixed prefix."
     )
     max_calls: int = Field(
-        default=64, gt=0, description="A run that loops is ended after so many calls."
+        default=64, ge=1, description="A run that loops is ended after so many calls."
     )
     seed: int = Field(
         default=0, ge=0, description="Draws alternatives, fan-outs, lengths and filler."
@@ -240,7 +240,10 @@ class Recipe(_Part):
     name: Name = Field(description="Its short name.")
     description: str = Field(default="", description="One sentence for `kvflow recipe list`.")
     agents: dict[Annotated[Name, AfterValidator(_not_start)], AgentSpec] = Field(
-        min_length=1, max_length=256, description="Agents by name."
+        min_length=1,
+        max_length=256,
+        description="Agents by name.",
+        json_schema_extra={"additionalProperties": False},  # names that break the pattern
     )
     repeat: bool = Field(
         default=False,
@@ -250,4 +253,4 @@ class Recipe(_Part):
         default=WorkloadSpec(), description="How it is driven by run, bench and plan."
     )
     engine: EngineSpec = Field(default=EngineSpec(), description="What `kvflow serve` starts.")
-    policy: PolicySpec = Field(default=PolicySpec(), description="Settings of the plugin.")
+    policy: PolicySpec = Field(default=PolicySpec(), description="What the plugin may do.")

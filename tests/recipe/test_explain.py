@@ -64,7 +64,7 @@ def test_findings_unknown_key_of_an_agent_called_like_a_key_lists_those_of_agent
 @pytest.mark.parametrize(
     ("agent", "text"),
     [
-        ({"fixed_tokens": 0}, "should be greater than 0, not 0"),
+        ({"fixed_tokens": 0}, "should be greater than or equal to 1, not 0"),
         ({"fixed_tokens": "8"}, "should be a whole number, not '8'"),
         ({"fixed_tokens": True}, "should be a whole number, not True"),
         ({"prompt": ""}, "should not be empty"),
