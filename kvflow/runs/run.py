@@ -12,19 +12,37 @@ from kvflow.graph import START, Arrow, Graph, edges
 
 
 @dataclass(slots=True)
-class _Activation:
-    """One start of an agent, with the calls of its fan-out.
+class _Moved:
+    """What a start moved, on balance: put back if none of its calls is answered."""
 
-    `taken`, `given` and `ended` undo the start while no call of it has finished.
-    """
+    taken: dict[Arrow, None] = field(default_factory=dict)
+    given: dict[Arrow, None] = field(default_factory=dict)
+    ended: dict[str, "_Activation"] = field(default_factory=dict)  # fan-outs
+
+    def take(self, arrows: Iterable[Arrow]) -> None:
+        for arrow in arrows:
+            if arrow in self.given:
+                del self.given[arrow]
+            else:
+                self.taken[arrow] = None
+
+    def give(self, arrows: Iterable[Arrow]) -> None:
+        for arrow in arrows:
+            if arrow in self.taken:
+                del self.taken[arrow]
+            else:
+                self.given[arrow] = None
+
+
+@dataclass(slots=True)
+class _Activation:
+    """One start of an agent, with the calls of its fan-out."""
 
     room: int  # calls that may still come
     number: int = 0  # among the starts of the run
     finished: int = 0
     over: bool = False  # a successor started: no more calls are expected
-    taken: list[Arrow] = field(default_factory=list)
-    given: list[Arrow] = field(default_factory=list)
-    ended: list["_Activation"] = field(default_factory=list)
+    moved: _Moved = field(default_factory=_Moved)
 
     @property
     def due(self) -> bool:
@@ -119,7 +137,8 @@ class Run:
         activation = self._activations.get(agent)
         if activation is not None and activation.due:
             activation.room -= 1
-            self._drop(self.graph.arrows(agent))  # the barrier shuts until this one is back, too
+            if activation.finished >= self.graph.agents[agent].fan_out[0]:
+                self._drop(self.graph.arrows(agent))  # the barrier shuts until this one is back
         else:
             self._start(agent)
         self.in_flight[agent] = self.in_flight.get(agent, 0) + 1
@@ -136,7 +155,7 @@ class Run:
         """
         activation = self._depart(agent)
         activation.finished += 1
-        activation.taken, activation.given, activation.ended = [], [], []
+        activation.moved = _Moved()
         self._answered = True
         self._settle(agent, activation)
 
@@ -156,16 +175,16 @@ class Run:
             self._settle(agent, activation)
             return
         del self._activations[agent]
-        self._drop(activation.given)
-        for arrow in activation.taken:
-            if self._last_start.get(arrow[1], 0) <= activation.number:
+        self._drop(activation.moved.given)
+        for arrow in activation.moved.taken:
+            if not self._started_since(activation, arrow):
                 self._tokens[arrow] = None
-        for predecessor in activation.ended:
-            predecessor.over = False
+        for name, ended in activation.moved.ended.items():
+            ended.over = any(self._started_since(activation, a) for a in self.graph.arrows(name))
 
     def follow(self) -> None:
         """The next run has begun under another name: this one no longer stands for it."""
-        self._leave(START, _Activation(room=0))
+        self._leave(START, _Moved())
         self.graph = self.graph.once
 
     def _require(self, agent: str) -> None:
@@ -175,37 +194,39 @@ class Run:
     def _due(self) -> list[str]:
         return [name for name, activation in self._activations.items() if activation.due]
 
+    def _started_since(self, activation: _Activation, arrow: Arrow) -> bool:
+        return self._last_start.get(arrow[1], 0) > activation.number
+
     def _place(self, name: str) -> _Activation:
         self._require(name)
         activation = _Activation(room=0)
-        self._begin_again(name, activation)
+        self._begin_again(name, activation.moved)
         if not self.graph.is_ready(name, self._tokens):
             self._drop(self.graph.arrows(START))
-        self._leave(name, activation)
+        self._leave(name, activation.moved)
         return activation
 
     def _start(self, agent: str) -> None:
         self._starts += 1
         activation = _Activation(self.graph.agents[agent].fan_out[1] - 1, self._starts)
-        self._begin_again(agent, activation)
+        if agent in self.in_flight:
+            # Two starts overlap. Which of their calls is answered, and which aborted, is not
+            # known, so both stand or are undone together.
+            before = self._activations[agent]
+            activation.finished, activation.moved = before.finished, before.moved
+        moved = activation.moved
+        self._begin_again(agent, moved)
         expected = self.graph.is_ready(agent, self._tokens)
-        self._leave(agent, activation)
+        self._leave(agent, moved)
         self.unexpected += not expected
         if not expected and not self.in_flight:
-            activation.taken += self._tokens
+            moved.take(self._tokens)
             self._tokens = {}
-            self._end_fan_outs(self._activations, activation)
-        if agent in self.in_flight:
-            # Two starts overlap; which of their calls is aborted is not known, so both are undone
-            # together or not at all.
-            before = self._activations[agent]
-            activation.taken += before.taken
-            activation.given += before.given
-            activation.ended += before.ended
+            self._end_fan_outs(self._activations, moved)
         self._last_start[agent] = self._starts
         self._activations[agent] = activation
 
-    def _begin_again(self, agent: str, activation: _Activation) -> None:
+    def _begin_again(self, agent: str, moved: _Moved) -> None:
         """With `repeat`: START finishes if that, and only that, lets the agent start."""
         taken = self._taken_by(START)
         if not taken or self.graph.is_ready(agent, self._tokens):
@@ -213,17 +234,17 @@ class Run:
         entries = [arrow for arrow in self.graph.arrows(START) if arrow not in self._tokens]
         after = [arrow for arrow in self._tokens if arrow not in taken] + entries
         if self.graph.is_ready(agent, after):
-            self._leave(START, activation)
+            self._leave(START, moved)
             self._last_start[START] = self._starts
-            self._tokens.update(dict.fromkeys(entries))
-            activation.given += entries
+            self._tokens |= dict.fromkeys(entries)
+            moved.give(entries)
 
-    def _leave(self, target: str, activation: _Activation) -> None:
+    def _leave(self, target: str, moved: _Moved) -> None:
         """The target starts: its tokens go, and so do those that its start rules out."""
         taken = self._taken_by(target)
         self._drop(taken)
-        activation.taken += taken
-        self._end_fan_outs(self._predecessors(target), activation)
+        moved.take(taken)
+        self._end_fan_outs(self._predecessors(target), moved)
 
     def _taken_by(self, target: str) -> list[Arrow]:
         """Tokens on arrows into the target, and on the alternatives to these arrows."""
@@ -240,12 +261,12 @@ class Run:
             return filter(self.graph.is_terminal, self.graph.agents)
         return [edge.source for edge in edges(self.graph.agents[target].trigger)]
 
-    def _end_fan_outs(self, agents: Iterable[str], activation: _Activation) -> None:
+    def _end_fan_outs(self, agents: Iterable[str], moved: _Moved) -> None:
         for agent in agents:
             other = self._activations.get(agent)
             if other is not None and other.due:
                 other.over = True
-                activation.ended.append(other)
+                moved.ended[agent] = other
 
     def _depart(self, agent: str) -> _Activation:
         if agent not in self.in_flight:
@@ -261,7 +282,7 @@ class Run:
             self._put(agent)
 
     def _put(self, agent: str) -> None:
-        self._tokens.update(dict.fromkeys(self.graph.arrows(agent)))
+        self._tokens |= dict.fromkeys(self.graph.arrows(agent))
 
     def _drop(self, arrows: Iterable[Arrow]) -> None:
         for arrow in arrows:

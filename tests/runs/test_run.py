@@ -95,6 +95,15 @@ def test_repeat_finished_run_leaves_one_expected_run() -> None:
     assert not run.ended
 
 
+def test_unexpected_call_does_not_begin_the_next_round() -> None:
+    graph = Graph([Agent("a"), Agent("b", Edge("a")), Agent("c", Edge("a"))], repeat=True)
+    run = walk(Run(graph), ["a", "b"])
+    run.arrive("c")
+    run.arrive("b")
+    assert run.unexpected == 1
+    assert run.expects_next
+
+
 def test_follow_finished_run_ends() -> None:
     run = walk(Run(sequence(3, repeat=True)), ["a0", "a1", "a2"])
     run.follow()

@@ -1,10 +1,11 @@
 """Calls that go away without an answer."""
 
 import pytest
+from support.run_table import contents
 from support.step_oracles import peer, sequence
 from support.walks import choice, parallel, walk
 
-from kvflow.graph import MAX_STEPS
+from kvflow.graph import MAX_STEPS, Agent, All, Edge, Graph
 from kvflow.runs import Run
 
 FAR = MAX_STEPS
@@ -67,3 +68,63 @@ def test_abort_of_two_overlapping_starts_undoes_both() -> None:
     run.abort("a1")
     run.abort("a1")
     assert run.steps() == walk(Run(sequence(3)), ["a0"]).steps()
+
+
+def test_abort_of_the_last_in_a_fan_out_awaits_one_more() -> None:
+    run = Run(Graph([Agent("a", fan_out=(1, 2)), Agent("b", Edge("a"))]))
+    run.arrive("a")
+    run.arrive("a")
+    run.finish("a")
+    run.abort("a")
+    assert run.steps() == {"a": 1, "b": 1}
+
+
+def test_abort_leaves_a_fan_out_over_that_another_successor_ended() -> None:
+    graph = Graph([Agent("a", fan_out=(1, 3)), Agent("b", Edge("a")), Agent("c", Edge("a"))])
+    run = walk(Run(graph), ["a", "b"])
+    run.arrive("c")
+    run.abort("c")
+    assert run.steps() == {"a": FAR, "b": FAR, "c": 1}
+
+
+def test_abort_of_a_new_round_takes_back_what_it_opened() -> None:
+    join = Agent("join", All((Edge("left"), Edge("right"))))
+    run = Run(Graph([Agent("left"), Agent("right"), join], repeat=True))
+    walk(run, ["left", "right", "join"])
+    run.arrive("right")
+    run.abort("right")
+    run.follow()
+    assert run.ended
+
+
+def test_abort_does_not_bring_back_an_end_that_a_later_round_used() -> None:
+    run = walk(Run(Graph([Agent("a"), Agent("b")], repeat=True)), ["a", "b"])
+    run.arrive("a")
+    walk(run, ["b"])
+    run.arrive("b")
+    run.abort("a")
+    assert not run.expects_next
+
+
+def test_abort_after_one_of_two_overlapping_starts_was_answered_stands() -> None:
+    run = walk(Run(sequence(3)), ["a0"])
+    run.arrive("a1")
+    run.arrive("a1")
+    run.finish("a1")
+    run.abort("a1")
+    assert run.steps() == {"a0": FAR, "a1": 1, "a2": 1}
+
+
+def test_memory_of_one_run_after_many_rounds_is_that_of_a_few() -> None:
+    """Invariant 39: undoing reaches back to the last answer, not to the first call."""
+    sizes = []
+    for rounds in (3, 100):
+        run = Run(peer(repeat=True))
+        for _ in range(rounds):
+            walk(run, ["planner", "executor", "executor", "expresser"])
+            run.arrive("reviewer")
+            run.arrive("reviewer")
+            run.abort("reviewer")
+            run.finish("reviewer")
+        sizes.append(contents(run, set()))
+    assert sizes[0] == sizes[1]

@@ -63,3 +63,9 @@ def test_at_can_be_walked_on() -> None:
 def test_at_unknown_agent_is_refused(where: str) -> None:
     with pytest.raises(ValueError, match="'nobody' is no agent"):
         Run.at(peer(), **{where: ["nobody"]})
+
+
+def test_at_next_round_clears_the_alternatives_of_the_last() -> None:
+    done = ["planner", "executor", "expresser", "reviewer"]
+    run = Run.at(peer(repeat=True), done=done, running=["planner"])
+    assert run.steps() == {"planner": 0, "executor": 1, "expresser": 2, "reviewer": 3}
