@@ -2,4 +2,4 @@
 
 from hypothesis import HealthCheck, settings
 
-calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)

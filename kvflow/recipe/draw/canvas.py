@@ -27,7 +27,7 @@ class Canvas:
         """A level line, ends included.
 
         Raises:
-            TangledError: see there.
+            TangledError: a line of another net runs along it.
         """
         for x in range(left, right + 1):
             self._stroke(net, x, y, (W if x > left else 0) | (E if x < right else 0))
@@ -36,7 +36,7 @@ class Canvas:
         """An upright line, ends included.
 
         Raises:
-            TangledError: see there.
+            TangledError: a line of another net runs along it.
         """
         for y in range(top, bottom + 1):
             self._stroke(net, x, y, (N if y > top else 0) | (S if y < bottom else 0))

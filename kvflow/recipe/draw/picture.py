@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from kvflow.graph import START, All, Edge, Graph, edges
+from kvflow.graph import START, All, Edge, Graph
 from kvflow.recipe.draw.canvas import Canvas
 from kvflow.recipe.draw.channel import Net, route
 from kvflow.recipe.draw.layout import Cell, lay_out
-from kvflow.recipe.draw.words import label
+from kvflow.recipe.draw.words import label, shares
 
 Columns = tuple[int, int]
 """First and last column of something."""
@@ -116,13 +116,10 @@ class _Picture:
         return y
 
     def _nets(self, layer: int) -> list[Net]:
-        if layer + 1 == len(self.layout.layers):
-            below: list[Cell] = []
-        else:
-            below = self.layout.layers[layer + 1]
         groups: dict[tuple[Cell, ...], list[Cell]] = {}
-        for cell in below:
-            groups.setdefault(tuple(self.layout.sources[cell]), []).append(cell)
+        for below in self.layout.layers[layer + 1 : layer + 2]:
+            for cell in below:
+                groups.setdefault(tuple(self.layout.sources[cell]), []).append(cell)
         nets = [
             Net(list(above), cells, [self.layout.centre[cell] for cell in cells])
             for above, cells in groups.items()
@@ -190,8 +187,8 @@ class _Picture:
 
     def _share(self, name: str, back: bool) -> str:
         """The p of all arrows that lead down (or back) to an agent, if it is one and the same."""
-        from_below = self.layout.back.get(name, [])
-        trigger = self.graph.agents[name].trigger
-        found = {edge.p for edge in edges(trigger) if (edge.source in from_below) == back}
+        below = set(self.layout.back.get(name, ()))
+        sources = below if back else {START, *self.graph.agents} - below
+        found = shares(self.graph.agents[name].trigger, sources)
         p = found.pop() if len(found) == 1 else None
         return "" if p is None else f"{p:.2g}"

@@ -1,9 +1,9 @@
 """A graph in words: for what a picture cannot say, and where there is no room for one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import fsum
 
-from kvflow.graph import MAX_STEPS, Agent, All, Edge, Graph, Trigger
+from kvflow.graph import MAX_STEPS, Agent, All, Edge, Graph, Trigger, edges
 from kvflow.recipe.draw.layout import arrows
 
 
@@ -40,6 +40,11 @@ def listing(graph: Graph, steps: Mapping[str, int] | None) -> list[str]:
     ]
 
 
+def shares(trigger: Trigger, sources: Collection[str]) -> set[float | None]:
+    """The different p of a trigger's edges from these sources."""
+    return {edge.p for edge in edges(trigger) if edge.source in sources}
+
+
 def notes(graph: Graph) -> list[tuple[str, str]]:
     """What a picture cannot say: (topic, text)."""
     found = []
@@ -48,8 +53,9 @@ def notes(graph: Graph) -> list[tuple[str, str]]:
     ends = ", ".join(_endings(graph))
     again = ", then the next run starts" if graph.repeat else ""
     found.append(("ends", f"after {ends}{again}" if ends else "never: agents follow each other"))
+    down = arrows(graph).down
     for name, agent in graph.agents.items():
-        if not _is_plain(agent.trigger):
+        if not _is_plain(agent.trigger) or len(shares(agent.trigger, down[name])) > 1:
             found.append(("waits", f"{name} for {waits_for(agent.trigger)}"))
     return found
 

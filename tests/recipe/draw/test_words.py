@@ -49,6 +49,12 @@ def test_notes_tell_the_way_back_the_ends_and_nested_triggers() -> None:
     ]
 
 
+def test_notes_tell_shares_that_the_picture_cannot() -> None:
+    mixed = Either((Edge("a", 0.4), Edge("b", 0.2)))
+    graph = Graph([Agent("a"), Agent("b"), Agent("c", mixed)])
+    assert ("waits", "c for any of a (0.4), b (0.2)") in notes(graph)
+
+
 def test_notes_run_without_an_end_is_called_so() -> None:
     graph = Graph([Agent("a", Either((Edge(START), Edge("a"))))], repeat=True)
     assert ("ends", "never: agents follow each other") in notes(graph)
