@@ -1,0 +1,141 @@
+"""What nodes are worth, worked out a second way: from what happened to pages of tokens.
+
+kvflow keeps counts, marks and spent flags on nodes, and moves them when nodes split and vanish.
+Here every page of tokens is known by the tokens up to its end, whatever nodes hold it, and a rank
+is computed when it is asked for by looking at all marks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from support.real_cache import tokens_to
+
+Page = int
+Rank = tuple[int, int, float, int]
+Owner = tuple[str, str, str | None]
+"""(client, agent, extra key)."""
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """A tagged call in flight: who speaks, and where its fixed prefix ends (None: unknown)."""
+
+    client: str
+    agent: str
+    boundary: int | None
+
+
+class RankOracle:
+    """Ranks of the nodes of a kvflow cache, told of what happens to it.
+
+    Args:
+        cache: whose modes, nodes and runs are looked at.
+    """
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+        self._page_size = cache.page_size
+        self._ends: dict[int, Page] = {}  # last page of a node: splits leave it where it is
+        self.calls: dict[str, Tagged] = {}
+        self.forget_tree()
+
+    def forget_tree(self) -> None:
+        self.creators: dict[Page, str | None] = {}
+        self.spent: set[Page] = set()
+        self.marks: dict[Owner, list[Page]] = {}
+
+    # What happens
+
+    def arrived(self, req: Any) -> None:
+        tag = (req.sampling_params.custom_params or {}).get("kvflow")
+        if tag is None or req.rid in self.calls:
+            return
+        fixed = tag.get("fixed_tokens")
+        if fixed is not None:
+            fixed = min(fixed, len(req.origin_input_ids)) // self._page_size * self._page_size
+        self.calls[req.rid] = Tagged(tag["client"], tag["agent"], fixed)
+
+    def matched(self, rid: str, node_id: int) -> None:
+        for page in self._pages_to(self._cache.tree_core.node_by_id(node_id)):
+            if self.creators[page] != rid:
+                self.creators[page] = None
+                self.spent.discard(page)
+
+    def inserted(self, req: Any, inserted_before: int, up_to: int) -> None:
+        length = up_to // self._page_size * self._page_size
+        pages = self.pages(req.full_untruncated_fill_ids[:length], req.extra_key)
+        call = self.calls.get(req.rid)
+        for page in pages:
+            self.creators.setdefault(page, req.rid if call else None)
+        if call is None or call.boundary is None or self._cache.mode == "off":
+            return
+        if inserted_before < call.boundary <= length:
+            owner = (call.client, call.agent, req.extra_key)
+            self.marks[owner] = pages[: call.boundary // self._page_size]
+
+    def removed(self, node: Any) -> None:
+        path = self._pages_to(node)
+        above = path[: -(len(node.key) // self._page_size)]
+        for page in path[len(above) :]:
+            del self.creators[page]
+            self.spent.discard(page)
+        for owner, marked in list(self.marks.items()):
+            if marked[-1] == path[-1]:
+                self.marks[owner] = above
+                if not above:
+                    del self.marks[owner]
+
+    def finished(self, req: Any, aborted: bool) -> None:
+        """Called before the cache hears of it."""
+        call = self.calls.pop(req.rid, None)
+        if call is None:
+            return
+        node = self._cache.tree_core.node_by_id(req.last_node)
+        while node is not self._cache.tree_core.root_node:
+            path = self._pages_to(node)
+            start = len(path) * self._page_size - len(node.key)
+            own = self.creators[path[-1]] == req.rid
+            beyond = not aborted and call.boundary is not None and start >= call.boundary
+            for page in path[start // self._page_size :] if own else []:
+                self.creators[page] = None
+                if beyond:
+                    self.spent.add(page)
+            node = node.parent
+
+    # What follows
+
+    def steps(self, node: Any) -> int | None:
+        """The least steps of the marks at or below the node; None without any."""
+        end = self._end(node)
+        found = [self._steps_of(owner) for owner, path in self.marks.items() if end in path]
+        return min(found, default=None)
+
+    def rank(self, node: Any) -> Rank:
+        if self._cache.mode == "off":
+            return 1, 0, node.last_access_time, node.id
+        steps = self.steps(node)
+        spent = steps is None and self._end(node) in self.spent
+        worth = self._cache.untagged_steps if steps is None else steps
+        return 0 if spent else 1, -worth, node.last_access_time, node.id
+
+    def pages(self, token_ids: Sequence[int], extra_key: str | None) -> list[Page]:
+        """Whole pages of a sequence, each known by all that stands before its end."""
+        found: list[Page] = []
+        page = hash(extra_key)
+        for start in range(0, len(token_ids) - self._page_size + 1, self._page_size):
+            page = hash((page, tuple(token_ids[start : start + self._page_size])))
+            found.append(page)
+        return found
+
+    def _steps_of(self, owner: Owner) -> int:
+        steps = self._cache.calls.table.least(owner[0], owner[1])
+        return self._cache.untagged_steps if steps is None else steps
+
+    def _pages_to(self, node: Any) -> list[Page]:
+        return self.pages(tokens_to(node), node.key.extra_key)
+
+    def _end(self, node: Any) -> Page:
+        if node.id not in self._ends:
+            self._ends[node.id] = self._pages_to(node)[-1]
+        return self._ends[node.id]
