@@ -8,8 +8,6 @@ from typing import Any
 
 from sglang.srt.mem_cache.unified_cache.components.full import FullComponent
 
-from kvflow.order import EvictionOrder
-
 
 class KvflowFullComponent(FullComponent):
     """FULL attention KV whose victims come from `KvflowTreeCore`'s orders."""
@@ -27,11 +25,19 @@ class KvflowFullComponent(FullComponent):
     ) -> int | None:
         if tracker[self.component_type] >= self._wanted_tokens:
             return None
-        victim = self._take(self.tree_core.device_order)
-        return None if victim is None else victim.id
+        victim = self.tree_core.device_order.pop()
+        if victim is None:
+            return None
+        # One that cannot be evicted must not come up again in the same walk.
+        self._taken.append(victim)
+        return victim.id
 
     def _evict_device_end(self) -> None:
-        self._put_back(self.tree_core.evictable_device_leaves, self.tree_core.device_order)
+        core = self.tree_core
+        for node in self._taken:
+            if node in core.evictable_device_leaves:
+                core.device_order.add(node)
+        self._taken.clear()
 
     def drive_host_eviction(
         self,
@@ -41,29 +47,15 @@ class KvflowFullComponent(FullComponent):
         host_frees: Any,
         cache_actions: Any,
     ) -> None:
-        """Evict host leaves until `num_tokens` tokens are free or none is left."""
+        """Evict host leaves until `num_tokens` tokens are free or none is left.
+
+        May run in the middle of a device walk, whose victim wants to be written back.
+        """
         core = self.tree_core
         while tracker[self.component_type] < num_tokens:
-            victim = self._take(core.host_order)
+            victim = core.host_order.pop()
             if victim is None:
                 break
             core._evict_host_leaf(
                 victim, tracker, device_frees, host_frees, cache_actions=cache_actions
             )
-        self._put_back(core.evictable_host_leaves, core.host_order)
-
-    def _take(self, order: EvictionOrder[Any]) -> Any:
-        """The next victim, taken out of the order.
-
-        One that cannot be evicted must not come up again in the same walk.
-        """
-        victim = order.pop()
-        if victim is not None:
-            self._taken.append(victim)
-        return victim
-
-    def _put_back(self, leaves: set[Any], order: EvictionOrder[Any]) -> None:
-        for node in self._taken:
-            if node in leaves:
-                order.add(node)
-        self._taken.clear()
