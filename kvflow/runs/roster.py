@@ -57,11 +57,10 @@ class Roster:
         """The run of a client whose last event is the longest ago. There must be one."""
         return next(iter(self._clients[client].runs.values()))
 
-    def next_expected(self, key: Key) -> LiveRun | None:
-        """The first run of this workflow that stands for one not begun, but for this very run."""
-        client = self._clients.get(key.client)
-        expecting = client.expecting.get(key.workflow, {}) if client else {}
-        return next((live for other, live in expecting.items() if other != key), None)
+    def next_expected(self, client: str, workflow: str) -> LiveRun | None:
+        """The run of this workflow that has stood for one not begun for longest."""
+        known = self._clients.get(client)
+        return next(iter(known.expecting.get(workflow, {}).values()), None) if known else None
 
     def add(self, live: LiveRun) -> None:
         """A run is live."""
@@ -80,14 +79,11 @@ class Roster:
 
     def note_expectation(self, live: LiveRun) -> None:
         """File the run as one that stands for a run not begun, or no longer."""
-        key = live.key
-        expecting = self._clients[key.client].expecting
         if live.expects_next:
-            expecting.setdefault(key.workflow, {}).setdefault(key, live)
-        elif key in expecting.get(key.workflow, {}):
-            del expecting[key.workflow][key]
-            if not expecting[key.workflow]:
-                del expecting[key.workflow]
+            expecting = self._clients[live.key.client].expecting
+            expecting.setdefault(live.key.workflow, {}).setdefault(live.key, live)
+        else:
+            self._expect_no_more(live.key)
 
     def remove(self, live: LiveRun) -> None:
         """A run is no longer live; nothing of it stays."""
@@ -96,11 +92,7 @@ class Roster:
         del client.named[key.run][key]
         if not client.named[key.run]:
             del client.named[key.run]
-        if (
-            client.expecting.get(key.workflow, {}).pop(key, None)
-            and not client.expecting[key.workflow]
-        ):
-            del client.expecting[key.workflow]
+        self._expect_no_more(key)
         if not client.runs:
             del self._clients[key.client]
         self._silent_since.pop(key, None)
@@ -115,3 +107,10 @@ class Roster:
             if since > tick:
                 return
             yield key
+
+    def _expect_no_more(self, key: Key) -> None:
+        expecting = self._clients[key.client].expecting
+        if key in expecting.get(key.workflow, {}):
+            del expecting[key.workflow][key]
+            if not expecting[key.workflow]:
+                del expecting[key.workflow]

@@ -26,13 +26,6 @@ class _Moved:
             else:
                 self.taken[arrow] = None
 
-    def give(self, arrows: Iterable[Arrow]) -> None:
-        for arrow in arrows:
-            if arrow in self.taken:
-                del self.taken[arrow]
-            else:
-                self.given[arrow] = None
-
 
 @dataclass(slots=True)
 class _Activation:
@@ -237,7 +230,7 @@ class Run:
             self._leave(START, moved)
             self._last_start[START] = self._starts
             self._tokens |= dict.fromkeys(entries)
-            moved.give(entries)
+            moved.given |= dict.fromkeys(entries)
 
     def _leave(self, target: str, moved: _Moved) -> None:
         """The target starts: its tokens go, and so do those that its start rules out."""

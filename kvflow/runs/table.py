@@ -212,7 +212,7 @@ class RunTable:
 
     def _succeed(self, key: Key) -> bool:
         """A run begins: the first that stands for one not begun gives way to it, if any does."""
-        other = self._roster.next_expected(key)
+        other = self._roster.next_expected(key.client, key.workflow)
         if other is None or other.walk is None:
             return False
         if other.walk.begun:

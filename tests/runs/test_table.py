@@ -196,6 +196,15 @@ def test_given_steps_win_over_the_graph() -> None:
     assert d.steps() == {"a2": 7}
 
 
+def test_given_steps_stay_until_the_next_are_given() -> None:
+    d = driver(sequence(3))
+    d.call("a0")
+    d.call("a1", steps={"a2": 7})
+    d.call("a0")
+    assert d.steps() == {"a2": 7}
+    assert d.table.counters.unexpected == d.table.counters.unknown == 0
+
+
 def test_given_steps_end_with_their_run() -> None:
     d = Driver()
     d.call("a", steps={"a": 3})

@@ -5,6 +5,7 @@ from support.run_table import contents, driver
 from support.step_oracles import cycle, peer, sequence
 
 from kvflow.errors import UsageError
+from kvflow.graph import MAX_STEPS
 from kvflow.runs import Limits
 
 
@@ -17,6 +18,16 @@ def test_tick_run_with_a_call_in_flight_never_expires() -> None:
     d.finish(call_id)
     d.apply(d.table.tick())
     assert (d.steps(), d.table.counters.expired) == ({}, 1)
+
+
+def test_tick_run_that_spoke_again_does_not_expire_for_its_old_silence() -> None:
+    d = driver(sequence(3), Limits(silent_ticks=2))
+    d.call("a0")
+    d.apply(d.table.tick())
+    d.arrive("a1")
+    d.apply(d.table.tick())
+    d.apply(d.table.tick())
+    assert d.steps() == {"a0": MAX_STEPS, "a1": 0, "a2": 1}
 
 
 def test_tick_counts_silence_from_the_last_event() -> None:

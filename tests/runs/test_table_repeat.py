@@ -76,3 +76,24 @@ def test_repeat_run_whose_next_has_begun_leaves_nothing_when_it_ends() -> None:
     d.arrive("a", "r2")
     d.finish(late)
     assert [view.run for view in d.table.runs()] == ["r2"]
+
+
+def test_repeat_run_that_gives_its_own_steps_takes_no_ones_place() -> None:
+    d = driver(sequence(2, repeat=True))
+    d.call("a0", "r1")
+    d.call("a1", "r1")
+    d.call("a0", "r2", steps={"x": 3})
+    d.call("a0", "r2")
+    assert [(view.run, view.is_expected) for view in d.table.runs()] == [
+        ("r1", True),
+        ("r2", False),
+    ]
+
+
+def test_repeat_run_that_comes_to_give_its_own_steps_stands_for_no_next_one() -> None:
+    d = driver(sequence(2, repeat=True))
+    d.call("a0")
+    d.call("a1")
+    d.call("a1", steps={"x": 3})
+    assert [view.is_expected for view in d.table.runs()] == [False]
+    assert d.steps() == {"x": 3}
