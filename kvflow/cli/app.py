@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("serve", context_settings=serve.CONTEXT)(serve.command)
+app.command("serve", cls=serve.Command, context_settings=serve.CONTEXT)(serve.command)
 app.command("run")(run.command)
 app.add_typer(recipe.app, name="recipe")
 

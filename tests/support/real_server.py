@@ -30,6 +30,18 @@ class Answer:
     ttft_s: float
 
 
+class Refused(Exception):
+    """The server answered with an HTTP error.
+
+    Attributes:
+        code: the status; `text`: the body.
+    """
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{code}: {text}")
+        self.code, self.text = code, text
+
+
 class RealServer:
     """Asks one server."""
 
@@ -42,13 +54,17 @@ class RealServer:
         self._link.write_text("" if gbps is None else str(gbps))
 
     def post(self, path: str, body: Any = None, method: str = "POST") -> Any:
-        """Send JSON, return JSON; HTTP errors raise urllib's HTTPError."""
+        """Send JSON, return JSON. Raises Refused for an HTTP error."""
         data = None if method == "GET" else json.dumps(body).encode()
         request = urllib.request.Request(
             self.url + path, data, {"Content-Type": "application/json"}, method=method
         )
-        with urllib.request.urlopen(request, timeout=120) as reply:
-            text = reply.read().decode()
+        try:
+            with urllib.request.urlopen(request, timeout=120) as reply:
+                text = reply.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                raise Refused(error.code, error.read().decode()) from None
         return json.loads(text) if text.startswith(("{", "[")) else text
 
     def get(self, path: str) -> Any:
@@ -58,7 +74,7 @@ class RealServer:
     def flush(self) -> None:
         """Empty both tiers; waits until no copy is in flight."""
         for _ in range(100):
-            with contextlib.suppress(urllib.error.HTTPError):
+            with contextlib.suppress(Refused):
                 self.post("/flush_cache", {})
                 return
             time.sleep(0.1)
