@@ -13,7 +13,7 @@ import msgspec
 import psutil
 
 from kvflow.cli.serve_narrator import Narrator
-from kvflow.engine.launch import Interrupts, Launch, Server, before_start, demo
+from kvflow.engine.launch import Interrupts, Launch, Server, before_start, demo, verify
 from kvflow.engine.state import ServerState, announced
 
 _DRAIN_S = 30.0
@@ -59,6 +59,7 @@ class Session:
         with Interrupts() as interrupts, Server(self.launch, self.log, os.environ) as server:
             self.narrator.say(f"SGLang's log: {self.log}")
             if self._start(server, interrupts):
+                verify.plugin(self.launch, self.log)
                 with announced(self._state()):
                     self._watch(server, interrupts)
             if not interrupts.count:

@@ -61,7 +61,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         healthy = os.environ.get("FAKE_SGLANG") != "hang"
         self.send_response(200 if healthy else 503)
         self.end_headers()
-        self.wfile.write(json.dumps({"argv": sys.argv[1:]}).encode())
+        answer: dict[str, object] = {"argv": sys.argv[1:]}
+        if self.path == "/kvflow/policy":
+            answer["mode"] = json.loads(os.environ["KVFLOW_CONFIG"])["mode"]
+        self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *_: object) -> None:
         """Be quiet."""

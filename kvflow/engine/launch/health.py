@@ -1,14 +1,11 @@
 """Whether a server answers, asked in the background so that the asker stays responsive."""
 
-import http.client
-import ssl
 import threading
-from urllib.parse import urlsplit
+from http import HTTPStatus
+
+from kvflow.engine.launch import ask
 
 _PAUSE_S = 0.5
-# SGLang gives up on its own check after 20 s (sglang/srt/entrypoints/http_server.py,
-# HEALTH_CHECK_TIMEOUT).
-_TIMEOUT_S = 30.0
 
 
 class HealthProbe:
@@ -42,21 +39,5 @@ class HealthProbe:
 
 
 def _answers(url: str) -> bool:
-    """Whether SGLang generates, without a proxy in between."""
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        # It is our own child that is asked, and its certificate names another host.
-        context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
-    try:
-        connection.request("GET", "/health_generate")
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+    reply = ask.get(url, "/health_generate")
+    return reply is not None and reply.status == HTTPStatus.OK
