@@ -120,3 +120,17 @@ def test_memory_after_everything_expired_is_that_of_a_new_table() -> None:
     d.apply(d.table.tick())
     assert d.steps() == {}
     assert contents(d.table, set()) == new
+
+
+def test_memory_of_a_client_does_not_grow_with_the_workflows_it_had() -> None:
+    """Invariant 39."""
+    sizes = []
+    for rounds in (3, 50):
+        d = driver(cycle(2))
+        d.call("a0", "stays")
+        for i in range(rounds):
+            d.table.register("app", f"w{i}", sequence(1, repeat=True))
+            d.call("a0", workflow=f"w{i}")
+            d.apply(d.table.forget("app", f"w{i}"))
+        sizes.append(contents(d.table, set()))
+    assert sizes[0] == sizes[1]
