@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import support.engine  # noqa: F401 - before SGLang
+import torch
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from support.mini_scheduler import MiniScheduler
 from support.rank_oracle import RankOracle
@@ -56,9 +57,15 @@ class Audit(Recorder):
         self._watch_nodes()
 
     def check_ranks(self) -> None:
-        """Every node ranks as the oracle says."""
+        """Every node ranks as the oracle says, and each order holds the leaves of its tier."""
         for node in nodes(self.cache):
             assert self.core.rank(node) == self.oracle.rank(node), f"node {node.id}"
+        for leaves, order in (
+            (self.core.evictable_device_leaves, self.core.device_order),
+            (self.core.evictable_host_leaves, self.core.host_order),
+        ):
+            assert len(leaves) == len(order)
+            assert all(leaf in order for leaf in leaves)
 
     def _device(self, node_id: int, *_: Any) -> None:
         super()._device(node_id)
@@ -145,12 +152,9 @@ def check_slots(scheduler: MiniScheduler) -> None:
 
 
 def _pages(cache: Any, tier: str, page: int) -> list[int]:
-    found: list[int] = []
-    for node in nodes(cache):
-        slots = getattr(node.component_data[FULL], tier)
-        if slots is not None:
-            found += (slots[::page] // page).tolist()
-    return found
+    values = [getattr(node.component_data[FULL], tier) for node in nodes(cache)]
+    slots = [value[::page] for value in values if value is not None]
+    return (torch.cat(slots) // page).tolist() if slots else []
 
 
 def _before(owner: Any, name: str, listener: Callable[..., Any]) -> None:

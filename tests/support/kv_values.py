@@ -47,7 +47,7 @@ def check_read(cache: Any, slots: torch.Tensor, expected: torch.Tensor, where: s
 
 
 def check_tree(cache: Any) -> None:
-    """Every node's KV on both tiers is that of its tokens, when no copy is under way."""
+    """Every node's KV on both tiers is that of its tokens. No copy may be under way."""
     device = cache.token_to_kv_pool_allocator.get_kvcache()
     host = host_pool(cache) if cache.cache_controller is not None else None
     for node in nodes(cache):

@@ -146,15 +146,20 @@ class MiniScheduler:
         )
         self._queue(req)
 
-    def acknowledge(self) -> None:
-        """All copies that were started are complete, and the cache hears of it."""
+    def finish_copies(self) -> None:
+        """All copies that were started are complete; the cache has not heard of it."""
         controller = self.cache.cache_controller
         if controller is None:
             return
         self.cache.flush_pending_backups()
         for ack in [*controller.ack_write_queue, *controller.ack_load_queue]:
             ack.finish_event.synchronize()
-        self.cache.check_hicache_events()
+
+    def acknowledge(self) -> None:
+        """All copies that were started are complete, and the cache hears of it."""
+        if self.cache.cache_controller is not None:
+            self.finish_copies()
+            self.cache.check_hicache_events()
 
     def flush(self) -> None:
         """SGLang's /flush_cache: everything is forgotten, when nothing runs."""
