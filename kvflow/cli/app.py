@@ -13,6 +13,7 @@ app = typer.Typer(
     help="Workflow-aware KV caching for LLM agents, on stock SGLang.",
     epilog="Start here: kvflow serve --recipe peer.yaml, then kvflow run peer.yaml",
     no_args_is_help=True,
+    rich_markup_mode=None,  # Rich takes longer to import than all else that --help needs
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

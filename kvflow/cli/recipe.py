@@ -20,6 +20,7 @@ app = typer.Typer(
     help="Look at recipes, the files that describe workflows.",
     epilog="Start here: kvflow recipe list, then kvflow recipe graph peer",
     no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
