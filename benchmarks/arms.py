@@ -60,7 +60,7 @@ class Sample:
     host_share: float
 
 
-def options(arm: str, port: int, pool_tokens: int) -> Options:
+def options(arm: str, port: int, pool_tokens: int, flags: tuple[str, ...]) -> Options:
     """How an arm's server is started; the modes share one."""
     return Options(
         device="cpu",
@@ -68,13 +68,18 @@ def options(arm: str, port: int, pool_tokens: int) -> Options:
         with_plugin=arm in MODES,
         mode="evict" if arm in MODES else None,
         host_tier=arm not in ("lru", "limit"),
-        sglang_flags=("--max-total-tokens", str(pool_tokens)),
+        sglang_flags=("--max-total-tokens", str(pool_tokens), *flags),
     )
 
 
 @contextlib.contextmanager
 def servers(
-    loaded: Loaded, arms: list[str], pool_tokens: int, all_tokens: int, link: Path
+    loaded: Loaded,
+    arms: list[str],
+    pool_tokens: int,
+    all_tokens: int,
+    link: Path,
+    flags: tuple[str, ...] = (),
 ) -> Iterator[dict[str, str]]:
     """A server for each stock arm and one for the modes; URLs by arm."""
     environ = {**os.environ, "KVFLOW_LINK_GBPS": f"@{link}"}
@@ -84,7 +89,7 @@ def servers(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for number, arm in enumerate(families):
             tokens = all_tokens if arm == "limit" else pool_tokens
-            launch = build(options(arm, FIRST_PORT + number, tokens), loaded, environ)
+            launch = build(options(arm, FIRST_PORT + number, tokens, flags), loaded, environ)
             server = stack.enter_context(Server(launch, folder / f"{arm}.log", environ))
             for _ in server.progress(300):
                 pass

@@ -95,6 +95,13 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     evicted_host_tokens: int
     not_backed_up_tokens: int
     expired_runs: int
+    prefetches: int = 0  # copies started ahead of need
+    prefetched_tokens: int = 0
+    prefetched_used_tokens: int = 0  # of these, found by a call
+    prefetched_late_tokens: int = 0  # of these, still on their way then
+    prefetched_wasted_tokens: int = 0  # evicted before any call found them
+    deferred_calls: int = 0  # passed over at least once
+    deferred_passes: int = 0
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):

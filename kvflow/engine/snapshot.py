@@ -175,7 +175,8 @@ def _eviction(record: Eviction) -> EvictionRecord:
 
 
 def _counters(cache: KvflowRadixCache) -> Counters:
-    counts, table, ledger = cache.calls.counts, cache.calls.table.counters, cache.tree_core.ledger
+    counts, table, core = cache.calls.counts, cache.calls.table.counters, cache.tree_core
+    ledger, outcomes = core.ledger, core.outcomes
     return Counters(
         tagged_calls=counts.tagged,
         untagged_calls=counts.untagged,
@@ -187,4 +188,11 @@ def _counters(cache: KvflowRadixCache) -> Counters:
         evicted_host_tokens=ledger.evicted_tokens["host"],
         not_backed_up_tokens=ledger.not_backed_up_tokens,
         expired_runs=table.expired,
+        prefetches=outcomes.operations,
+        prefetched_tokens=outcomes.issued,
+        prefetched_used_tokens=outcomes.used,
+        prefetched_late_tokens=outcomes.late,
+        prefetched_wasted_tokens=outcomes.wasted,
+        deferred_calls=cache.deferrals.calls,
+        deferred_passes=cache.deferrals.passes,
     )
