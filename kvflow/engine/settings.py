@@ -45,10 +45,8 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> Settings:
     text = environ.get(VARIABLE, "")
     if not text.strip():
         return Settings()
-    if text.startswith("@"):
-        text = _read(Path(text[1:]))
     try:
-        return _parse(json.loads(text))
+        return _parse(json.loads(_read(Path(text[1:])) if text.startswith("@") else text))
     except (ValueError, ValidationError) as error:
         raise UsageError(
             f"{VARIABLE} cannot be used", str(error), "kvflow serve --dry-run shows a good one"
@@ -65,11 +63,10 @@ def _read(path: Path) -> str:
 def _parse(raw: Any) -> Settings:
     if not isinstance(raw, dict) or not raw.keys() <= {"mode", "policy", "recipe"}:
         raise ValueError("expected a map of mode, policy and recipe")
-    policy = PolicySpec.model_validate({**raw.get("policy", {})})
     recipe = raw.get("recipe")
     return Settings(
         mode=to_mode(raw.get("mode", DEFAULT_MODE)),
-        policy=policy,
+        policy=PolicySpec.model_validate(raw.get("policy", {})),
         recipe=None if recipe is None else Recipe.model_validate(recipe),
     )
 

@@ -1,0 +1,138 @@
+from array import array
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.calm import calm
+from support.tags import by
+
+from kvflow.engine.calls import Calls
+from kvflow.graph import Agent, Edge, Graph
+
+PROMPT = array("q", range(100))
+GRAPH = Graph([Agent("a"), Agent("b", Edge("a"))], repeat=True)
+
+
+def boundary(calls: Calls, call_id: str = "c") -> int | None:
+    call = calls.get(call_id)
+    assert call is not None
+    return call.boundary
+
+
+@calm
+@given(page=st.sampled_from([1, 16, 64]), fixed=st.integers(0, 300), prompt=st.integers(0, 200))
+def test_boundary_is_the_greatest_whole_page_of_what_is_fixed(page, fixed, prompt):
+    calls = Calls(page)
+    calls.arrive("c", by("a", fixed), range(prompt))
+    whole_pages = [end for end in range(0, prompt + 1, page) if end <= fixed]
+    assert boundary(calls) == whole_pages[-1]
+
+
+def test_boundary_of_a_call_that_does_not_say_is_not_known():
+    calls = Calls(1)
+    calls.arrive("c", by("a"), PROMPT)
+    assert boundary(calls) is None
+
+
+def test_boundary_of_a_served_agent_is_its_registered_prefix():
+    calls = Calls(16)
+    calls.serve("work", GRAPH, {"a": PROMPT[:40]})
+    calls.arrive("c", by("a"), PROMPT)
+    assert calls.prefix_tokens("work", "a") == 40
+    assert boundary(calls) == 32
+
+
+def test_boundary_of_a_served_agent_goes_before_what_the_call_says():
+    calls = Calls(1)
+    calls.serve("work", GRAPH, {"a": PROMPT[:40]})
+    calls.arrive("c", by("a", 7), PROMPT)
+    assert boundary(calls) == 40
+
+
+@pytest.mark.parametrize("prompt", [[*range(39), 7, 8], list(range(39)), []])
+def test_prompt_that_begins_otherwise_is_counted_and_goes_by_what_the_call_says(prompt):
+    calls = Calls(1)
+    calls.serve("work", GRAPH, {"a": PROMPT[:40]})
+    calls.arrive("c", by("a", 5), prompt)
+    calls.arrive("d", by("a"), prompt)
+    assert boundary(calls) == min(5, len(prompt))
+    assert boundary(calls, "d") is None
+    assert calls.counts.other_prompt == 2
+
+
+def test_prefix_that_is_served_again_takes_the_place_of_the_old_one():
+    calls = Calls(1)
+    calls.serve("work", GRAPH, {"a": PROMPT[:40]})
+    calls.serve("work", GRAPH, {"a": PROMPT[:20]})
+    calls.arrive("c", by("a"), PROMPT)
+    assert boundary(calls) == 20
+
+
+def test_prefix_of_an_agent_that_was_not_served_is_not_known():
+    assert Calls(1).prefix_tokens("work", "a") is None
+
+
+def test_arrive_of_a_call_that_is_in_flight_changes_nothing():
+    calls = Calls(1)
+    assert calls.arrive("c", by("a", 5, steps={"a": 1, "b": 4}), PROMPT) != []
+    assert calls.arrive("c", by("b", 9, steps={"a": 7, "b": 7}), PROMPT) == []
+    assert boundary(calls) == 5
+    assert calls.counts.tagged == 1
+
+
+def test_arrive_of_an_untagged_call_is_counted_and_not_kept():
+    calls = Calls(1)
+    assert calls.arrive("c", None, PROMPT) == []
+    assert calls.get("c") is None
+    assert (calls.counts.tagged, calls.counts.untagged) == (0, 1)
+
+
+def test_arrive_counts_what_is_wrong_with_a_tag_by_reason():
+    calls = Calls(1)
+    params = by("a", 5)
+    params["kvflow"] |= {"fixed_tokens": -1, "colour": "red"}
+    calls.arrive("c", params, PROMPT)
+    calls.arrive("d", {"kvflow": 3}, PROMPT)
+    assert calls.counts.bad_hints == Counter(out_of_range=1, unknown_key=1, not_a_map=1)
+
+
+@pytest.mark.parametrize("end", ["finish", "abort"])
+def test_end_of_a_call_forgets_it_and_moves_its_run(end):
+    calls = Calls(1)
+    calls.serve("work", GRAPH, {})
+    calls.arrive("c", by("a"), PROMPT)
+    changes = getattr(calls, end)("c")
+    assert changes != []
+    assert calls.get("c") is None
+    assert list(calls.in_flight()) == []
+
+
+@pytest.mark.parametrize("end", ["finish", "abort"])
+def test_end_of_an_unknown_call_changes_nothing(end):
+    calls = Calls(1)
+    assert getattr(calls, end)("nobody") == []
+
+
+def test_finish_of_a_call_brings_the_next_agent_one_step_near():
+    calls = Calls(1)
+    calls.serve("work", GRAPH, {})
+    calls.arrive("c", by("a"), PROMPT)
+    calls.finish("c")
+    assert calls.table.least("app", "b") == 1
+
+
+def test_abort_of_a_call_leaves_steps_as_if_it_had_not_come():
+    calls = Calls(1)
+    calls.serve("work", GRAPH, {})
+    calls.arrive("c", by("a"), PROMPT)
+    calls.abort("c")
+    assert list(calls.table.steps()) == []
+
+
+def test_in_flight_lists_calls_oldest_first():
+    calls = Calls(1)
+    for call_id in ("x", "b", "a"):
+        calls.arrive(call_id, by("a", run=call_id), PROMPT)
+    calls.finish("b")
+    assert [call.id for call in calls.in_flight()] == ["x", "a"]

@@ -1,0 +1,65 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from support.calm import calm
+
+from kvflow.engine.marks import Marks
+
+OWNERS = [("app", "planner"), ("app", "writer"), ("other", "planner")]
+
+
+def test_of_gives_an_owners_marks_oldest_first():
+    marks: Marks[str] = Marks()
+    for mark in ("x", "a", "x", "m"):
+        marks.add(OWNERS[0], mark)
+    marks.add(OWNERS[1], "b")
+    assert list(marks.of(OWNERS[0])) == ["x", "a", "m"]
+    assert list(marks.of(OWNERS[2])) == []
+
+
+def test_clear_forgets_all_marks():
+    marks: Marks[str] = Marks()
+    marks.add(OWNERS[0], "x")
+    marks.clear()
+    assert len(marks) == 0
+    assert list(marks.items()) == []
+
+
+@calm
+@given(
+    events=st.lists(
+        st.tuples(st.sampled_from(OWNERS), st.integers(0, 300)) | st.sets(st.integers(0, 300)),
+        max_size=300,
+    )
+)
+def test_keep_only_drops_nothing_that_stands_and_bounds_the_rest(events):
+    """An event adds a mark, which then stands, or says which marks have left the tree."""
+    marks: Marks[int] = Marks()
+    standing: dict[tuple[tuple[str, str], int], None] = {}
+    most_standing = 0
+    for event in events:
+        if isinstance(event, set):
+            standing = {known: None for known in standing if known[1] not in event}
+            continue
+        marks.add(*event)
+        standing[event] = None
+        most_standing = max(most_standing, len(standing))
+        now = {mark for _, mark in standing}
+        marks.keep_only(now.__contains__)
+        assert set(standing) <= set(marks.items())
+        assert len(marks) == len(list(marks.items())) <= 2 * most_standing + 64
+
+
+def test_keep_only_removes_owners_that_have_no_marks_left():
+    marks: Marks[int] = Marks()
+    for mark in range(64):
+        marks.add(OWNERS[0], mark)
+    marks.add(OWNERS[1], -1)
+    marks.keep_only(lambda mark: mark == -1)
+    assert list(marks.items()) == [(OWNERS[1], -1)]
+
+
+def test_keep_only_does_not_look_while_there_are_few():
+    marks: Marks[int] = Marks()
+    marks.add(OWNERS[0], 1)
+    marks.keep_only(lambda _: False)
+    assert list(marks.of(OWNERS[0])) == [1]
