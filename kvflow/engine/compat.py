@@ -9,6 +9,7 @@ import inspect
 import logging
 import os
 import pkgutil
+from collections.abc import Collection
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ _CORE = _MEM + "unified_cache.unified_tree_core:UnifiedTreeCore."
 _CACHE = _MEM + "unified_radix_cache:UnifiedRadixCache."
 _FULL = _MEM + "unified_cache.components.full:FullComponent."
 _SCHEDULER = "sglang.srt.managers.scheduler:Scheduler."
+_POLICY = "sglang.srt.managers.schedule_policy:"
 
 
 class IncompatibleSGLang(KvflowError):
@@ -69,15 +71,23 @@ NAMES = (
     Name(_CACHE + "insert", ("params",)),
     Name(_CACHE + "checkpoint_into_tree", ("req", "up_to")),
     Name(_CACHE + "on_release", ("req", "checkpointed")),
+    Name(_CACHE + "check_hicache_events"),
+    Name(_CACHE + "ready_to_load_host_cache"),
+    Name(_CACHE + "lock", ("node_id", "skip_lock_components")),
+    Name(_CACHE + "load_back", ("node_id",)),
     Name(_MEM + "base_prefix_cache:BasePrefixCache.finish", ("handle", "outcome")),
     Name(_MEM + "base_prefix_cache:CacheRequestOutcome.SUCCESS"),
     Name("sglang.srt.managers.schedule_batch:FINISH_ABORT"),
+    Name("sglang.srt.session.streaming_session:is_virtual_node"),
     # Building it (factory.py)
     Name(_MEM + "registry:create_unified_radix_cache", ("ctx", "cache_class")),
     Name(_MEM + "unified_cache.tree_core_registry:register_tree_core_backend"),
-    # The scheduler (hooks.py, snapshot.py)
+    # The scheduler (hooks.py, admission.py)
     Name(_SCHEDULER + "_add_request_to_queue", ("req",)),
     Name(_SCHEDULER + "init_request_dispatcher"),
+    Name(_SCHEDULER + "get_prefill_adder_class"),
+    Name(_POLICY + "PrefillAdder.add_one_req", ("req",)),
+    Name(_POLICY + "AddReqResult.CONTINUE"),
     Name("sglang.srt.managers.tokenizer_control_mixin:_COMMUNICATOR_SPECS"),
     Name("sglang.srt.managers.io_struct:hook_custom_types"),
 )
@@ -99,6 +109,22 @@ FIELDS = {
         "is_hybrid_ssm",
         "enable_hierarchical_cache",
         "disable_radix_cache",
+        "full_tokens_per_layer",
+    ),
+    # A flag that is not there any more could not be refused (support.py).
+    "sglang.srt.server_args:ServerArgs": (
+        "enable_lmcache",
+        "enable_flexkv",
+        "enable_unified_cache_external_linker",
+        "enable_session_radix_cache",
+        "hicache_host_memory_mode",
+        "radix_eviction_policy",
+        "_radix_eviction_policy_explicitly_set",
+        "tokenizer_worker_num",
+        "pp_size",
+        "speculative_algorithm",
+        "disaggregation_mode",
+        "hicache_storage_backend",
     ),
 }
 
@@ -107,7 +133,7 @@ def missing(names: tuple[Name, ...] = NAMES) -> list[str]:
     """What this SGLang lacks, in words; nothing if it fits."""
     found = [text for name in names if (text := _lack(name))]
     for path, fields in FIELDS.items():
-        known = getattr(_resolve(path), "__dataclass_fields__", {})
+        known = _fields(_resolve(path))
         found += [f"{path} has no field {field}" for field in fields if field not in known]
     return found
 
@@ -132,6 +158,12 @@ def _resolve(path: str) -> object:
         return pkgutil.resolve_name(path)
     except (ImportError, AttributeError):
         return None
+
+
+def _fields(found: object) -> Collection[str]:
+    """Of a dataclass, or of a msgspec struct."""
+    names: Collection[str] = getattr(found, "__dataclass_fields__", ())
+    return names or getattr(found, "__struct_fields__", ())
 
 
 def _lack(name: Name) -> str:
