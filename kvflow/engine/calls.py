@@ -73,9 +73,12 @@ class Calls:
 
     def serve(self, workflow: str, graph: Graph, prefixes: Mapping[str, Sequence[int]]) -> None:
         """Every client's runs of this workflow walk this graph; its agents begin as given."""
+        found = {
+            PrefixKey(None, workflow, agent): array("q", token_ids)
+            for agent, token_ids in prefixes.items()
+        }
         self.table.serve(workflow, graph)
-        for agent, token_ids in prefixes.items():
-            self._prefixes[PrefixKey(None, workflow, agent)] = array("q", token_ids)
+        self._prefixes.update(found)
 
     def get(self, call_id: str) -> Call | None:
         """A tagged call in flight."""
