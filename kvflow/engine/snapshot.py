@@ -159,7 +159,10 @@ def _host_pool(cache: KvflowRadixCache) -> Pool | None:
     pool = cache.cache_controller.mem_pool_host
     free = pool.available_size()
     in_use = pool.size - free
-    locked = min(in_use, cache.tree_core.moving_tokens(cache.ongoing_write_through))
+    # A node that was cut while it is written is two in this list.
+    pending = cache.ongoing_write_through.values()
+    writing = [node for write in pending for node in write.publish_node_ids]
+    locked = min(in_use, cache.tree_core.moving_tokens(writing))
     return Pool(capacity=pool.size, free=free, evictable=in_use - locked, locked=locked)
 
 
