@@ -28,8 +28,9 @@ def install() -> None:
     """Add the routes, and what runs beside them, before SGLang's server starts. Once."""
     from sglang.srt.entrypoints.http_server import app
 
-    if any(getattr(route, "path", "").startswith("/kvflow") for route in app.routes):
+    if getattr(app.state, "has_kvflow", False):
         return
+    app.state.has_kvflow = True
     ipc.install()
     app.include_router(router)
     stock = app.router.lifespan_context
