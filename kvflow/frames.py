@@ -122,3 +122,4 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     agents: tuple[AgentState, ...]
     evictions: tuple[EvictionRecord, ...]
     counters: Counters
+    degraded: bool = False  # something of kvflow's failed; SGLang goes on as in mode off

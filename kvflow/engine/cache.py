@@ -15,6 +15,7 @@ from sglang.srt.session.streaming_session import is_virtual_node
 
 from kvflow.engine.calls import Call, Calls
 from kvflow.engine.deferral import Deferrals
+from kvflow.engine.guard import guarded
 from kvflow.engine.marks import Marks
 from kvflow.engine.prefetch import Prefetcher
 from kvflow.engine.settings import Settings
@@ -29,6 +30,7 @@ class KvflowRadixCache(UnifiedRadixCache):
     Attributes:
         calls: tagged calls in flight and their runs.
         marks: which fixed prefixes stand in the tree.
+        degraded: whether something of kvflow's failed, so that it goes on as in mode off.
     """
 
     settings = Settings()
@@ -45,6 +47,7 @@ class KvflowRadixCache(UnifiedRadixCache):
         self.prefetcher = Prefetcher(self, policy.prefetch_depth)
         self.deferrals = Deferrals(policy.max_defer)
         self._batch_must_wait = False
+        self.degraded = False
         self.calls = Calls(params.page_size)
         self.marks: Marks[Mark] = Marks()
         super().__init__(params)
@@ -60,9 +63,15 @@ class KvflowRadixCache(UnifiedRadixCache):
         return self.tree_core.mode
 
     def switch(self, mode: Mode) -> None:
-        """Put another mode to work, on the running server."""
-        self.tree_core.mode = mode
+        """Put another mode to work, on the running server. Once degraded, it stays off."""
+        self.tree_core.mode = "off" if self.degraded else mode
 
+    def give_up(self) -> None:
+        """Go on without what tracks calls: the cache is whole, and evicts as in mode off."""
+        self.degraded = True
+        self.switch("off")
+
+    @guarded
     def tick(self) -> None:
         """A second has passed, in every rank alike: silent runs may expire."""
         self._apply(self.calls.table.tick())
@@ -124,6 +133,7 @@ class KvflowRadixCache(UnifiedRadixCache):
 
     # A call's life
 
+    @guarded
     def call_arrived(self, req: Any) -> None:
         """A request has been queued."""
         params = req.sampling_params.custom_params
@@ -133,7 +143,7 @@ class KvflowRadixCache(UnifiedRadixCache):
         """As SGLang's; what it matches is not spent."""
         result = super().match_prefix(params)
         if params.req is not None:
-            self.tree_core.matched(result.best_match_node, params.req.rid)
+            self._note_match(result.best_match_node, params.req.rid)
         return result
 
     def checkpoint_into_tree(self, req: Any, *, up_to: int, **kwargs: Any) -> None:
@@ -164,12 +174,24 @@ class KvflowRadixCache(UnifiedRadixCache):
     def on_release(self, req: Any, *, checkpointed: bool) -> None:
         """A request gave back its slots: because it is over, or until it is tried again."""
         super().on_release(req, checkpointed=checkpointed)
-        if not req.finished():
-            return
+        if req.finished():
+            self._note_end(req)
+
+    def finish(self, handle: Any, outcome: Any) -> None:
+        """A request went away before it ran."""
+        super().finish(handle, outcome)
+        if outcome is not CacheRequestOutcome.SUCCESS:
+            self._note_abort(handle.rid)
+
+    @guarded
+    def _note_match(self, node_id: int, call_id: str) -> None:
+        self.tree_core.matched(node_id, call_id)
+
+    @guarded
+    def _note_end(self, req: Any) -> None:
         call = self.calls.get(req.rid)
         if isinstance(req.finished_reason, FINISH_ABORT):
-            boundary = None
-            changes = self.calls.abort(req.rid)
+            boundary, changes = None, self.calls.abort(req.rid)
         else:
             boundary = call.boundary if call is not None else None
             changes = self.calls.finish(req.rid)
@@ -178,12 +200,10 @@ class KvflowRadixCache(UnifiedRadixCache):
             self.tree_core.settle(req.last_node, req.rid, boundary)
         self._apply(changes)
 
-    def finish(self, handle: Any, outcome: Any) -> None:
-        """A request went away before it ran."""
-        super().finish(handle, outcome)
-        if outcome is not CacheRequestOutcome.SUCCESS:
-            self.deferrals.forget(handle.rid)
-            self._apply(self.calls.abort(handle.rid))
+    @guarded
+    def _note_abort(self, call_id: str) -> None:
+        self.deferrals.forget(call_id)
+        self._apply(self.calls.abort(call_id))
 
     def _boundary(self, call: Call | None, params: Any) -> int | None:
         """Where to cut an insert, in tokens; None where it stays whole."""
@@ -193,6 +213,7 @@ class KvflowRadixCache(UnifiedRadixCache):
         inside = params.inserted_len < call.boundary <= len(params.key)
         return call.boundary if inside and self.tree_core.has_only_full_attention() else None
 
+    @guarded
     def _mark(self, call: Call, key: Any, node_id: int) -> None:
         tag = call.tag
         mark = (tag.client, tag.agent, key.extra_key, key.cache_salt)

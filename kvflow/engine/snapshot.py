@@ -54,6 +54,7 @@ def take(scheduler: Any, most_nodes: int) -> Frame:
         agents=_agents(cache),
         evictions=tuple(map(_eviction, cache.tree_core.ledger.latest)),
         counters=_counters(cache),
+        degraded=cache.degraded,
     )
 
 
