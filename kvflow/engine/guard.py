@@ -32,4 +32,4 @@ def guarded(
             _log.exception("kvflow: %s failed; going on as in mode off", track.__name__)
             self.give_up()
 
-    return safely
+    return safely  # type: ignore[return-value]  # functools.wraps names self
