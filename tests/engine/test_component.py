@@ -1,4 +1,3 @@
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -127,5 +126,5 @@ def test_victims_of_equal_worth_go_least_recently_used_first():
         scheduler.serve([word] * 20, answer=1)
     recorder = Recorder(scheduler.cache)
     scheduler.cache.evict(EvictParams(num_tokens=60))
-    assert [victim.path[0] for victim in recorder.victims] == [1, 2, 0]
-    assert all(len(a.path) == len(b.path) for a, b in pairwise(recorder.victims))
+    # The last token of a prompt is always computed, so asking again has cut the first in two.
+    assert [victim.path[0] for victim in recorder.victims] == [1, 2, 0, 0]

@@ -57,9 +57,9 @@ def test_new_rows_attend_to_prefix_and_themselves(prefixes, window):
         torch.tensor(lengths),
         torch.tensor(prefixes),
         torch.tensor(new),
-        None,
-        True,
-        window,
+        scaling=None,
+        enable_gqa=True,
+        sliding_window_size=window,
     )
     start = 0
     for row, prefix, n, length in zip(rows, prefixes, new, lengths, strict=True):
