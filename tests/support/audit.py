@@ -58,6 +58,7 @@ class Audit(Recorder):
 
     def check_ranks(self) -> None:
         """Every node ranks as the oracle says, and each order holds the leaves of its tier."""
+        assert not self.cache.degraded, "kvflow gave up; the log says why"
         for node in nodes(self.cache):
             assert self.core.rank(node) == self.oracle.rank(node), f"node {node.id}"
         for leaves, order in (

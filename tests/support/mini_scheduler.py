@@ -178,6 +178,7 @@ class MiniScheduler:
             self.acknowledge()
         while self.cache.ongoing_load_back or self.cache.ongoing_write_through:
             self.acknowledge()
+        assert not getattr(self.cache, "degraded", False), "kvflow gave up; the log says why"
 
     def serve(self, token_ids: Sequence[int], tag: Any = None, **kwargs: Any) -> Any:
         """A whole call, alone, with all its copies."""
