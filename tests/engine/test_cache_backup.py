@@ -21,6 +21,17 @@ def test_backup_counts_the_tokens_that_it_left_out():
     assert mini.cache.tree_core.ledger.not_backed_up_tokens == len(TAIL) + answered
 
 
+def test_backup_saves_what_it_says_it_saves():
+    written = {}
+    for mode in ("off", "evict"):
+        mini = scheduler(mode=mode)
+        for number in range(4):
+            mini.serve([*PREFIX, number, *TAIL], by("a", 30))
+        written[mode] = on_host(mini.cache)
+    saved = mini.cache.tree_core.ledger.not_backed_up_tokens
+    assert written["off"] - written["evict"] == saved > 0
+
+
 def test_backup_of_a_tail_follows_when_another_call_finds_it():
     mini = scheduler()
     mini.serve(PROMPT, by("a", 30), answer=1)
