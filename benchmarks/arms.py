@@ -124,8 +124,9 @@ async def recompute_seconds(url: str, tokens: int, tries: int = 5) -> float:
 
 async def measure(loaded: Loaded, url: str, name: str, runs: int, concurrency: int) -> Result:
     """Drive some runs with filler of their own."""
+    # One client throughout: a client that stops leaves a run that is expected for a while.
     settings = Settings(
-        client=f"bench-{name}",
+        client="bench",
         runs=runs,
         concurrency=concurrency,
         seed=loaded.recipe.workload.seed,
