@@ -73,7 +73,7 @@ async def compare(urls: dict[str, str], mode: str, given: argparse.Namespace) ->
         for concurrency in given.concurrency:
             pairs: dict[str, list[tuple[float, float]]] = {"ttft": [], "seconds a call": []}
             for repeat in range(-1, given.repeats):  # the first warms both up
-                todo = prompts(1000 * concurrency + repeat, max(12, 3 * concurrency))
+                todo = prompts(1000 * concurrency + repeat, max(12, 2 * concurrency))
                 pair = [
                     (server, await block(server, todo, concurrency))
                     for server in ((stock, ours) if repeat % 2 else (ours, stock))
