@@ -34,6 +34,7 @@ class MiniScheduler:
         chunk: most tokens of one prefill pass.
 
     Attributes:
+        may_give_up: whether kvflow's tracking may fail.
         hits: (request id, tokens found on the device, tokens found on the host) of each admission.
     """
 
@@ -44,6 +45,7 @@ class MiniScheduler:
         self.running: list[Any] = []
         self.chunked: Any = None
         self.hits: list[tuple[str, int, int]] = []
+        self.may_give_up = False
         self.flush_wrapper = SimpleNamespace(_pending=None)
         self._chunk = chunk
         self._ids = count()
@@ -178,7 +180,8 @@ class MiniScheduler:
             self.acknowledge()
         while self.cache.ongoing_load_back or self.cache.ongoing_write_through:
             self.acknowledge()
-        assert not getattr(self.cache, "degraded", False), "kvflow gave up; the log says why"
+        gave_up = getattr(self.cache, "degraded", False)
+        assert self.may_give_up or not gave_up, "kvflow gave up; the log says why"
 
     def serve(self, token_ids: Sequence[int], tag: Any = None, **kwargs: Any) -> Any:
         """A whole call, alone, with all its copies."""
