@@ -48,6 +48,14 @@ def test_backup_of_a_tail_does_not_follow_when_its_own_call_is_tried_again():
     assert on_host(mini.cache) == 30
 
 
+def test_backup_on_the_second_use_counts_each_call_once():
+    mini = scheduler(policy="write_through_selective")
+    mini.serve(PROMPT, by("a", 30))
+    assert on_host(mini.cache) == 0
+    mini.serve([*PREFIX, 9], by("a", 30))
+    assert on_host(mini.cache) == 30
+
+
 def test_backup_of_a_call_without_a_known_prefix_is_sglangs():
     mini = scheduler()
     mini.serve(PROMPT, by("a"), answer=1)

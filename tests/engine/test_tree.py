@@ -1,6 +1,9 @@
+from typing import Any
+
 import pytest
 import support.engine  # noqa: F401 - before SGLang
 from sglang.srt.mem_cache.base_prefix_cache import EvictParams
+from sglang.srt.mem_cache.pool_host import mha
 from support import kv_values
 from support.audit import Audit, Recorder, check_slots, check_tree
 from support.mini_scheduler import MiniScheduler
@@ -9,6 +12,7 @@ from support.real_cache import build, nodes
 from support.tags import by
 from support.traffic import SIZES, Traffic
 
+from kvflow.engine.cpu.link import Link
 from kvflow.frames import Why
 
 pytestmark = pytest.mark.engine
@@ -22,13 +26,20 @@ TAIL = [3, 4, 5]
 # Everything at once
 
 
-def disturb(page: int, policy: str, operations: int) -> None:
+def disturb(
+    page: int,
+    operations: int,
+    *,
+    policy: str = "write_through",
+    seed: int = 1,
+    switches: bool = True,
+) -> Any:
     """Random traffic against a cache of its own, with everything held true all along."""
     tokens, longest = SIZES[page]
-    cache = build(page, tokens=tokens, host_ratio=1.5, policy=policy, settings={"mode": "evict"})
+    cache = build(page, tokens=tokens, host_ratio=1.5, policy=policy)
     audit = Audit(cache)  # judges every victim
     mini = MiniScheduler(cache, chunk=longest // 2)  # checks every KV that a call reads
-    traffic = Traffic(mini, seed=page, longest=longest, tagged=0.7, switches=True)
+    traffic = Traffic(mini, seed, longest, tagged=0.7, switches=switches)
     for number in range(operations):
         traffic.step()
         check_tree(cache)
@@ -45,15 +56,23 @@ def disturb(page: int, policy: str, operations: int) -> None:
     assert cache.protected_size() == 0
     assert {victim.tier for victim in audit.victims} == {"device", "host"}
     assert sum(on_host for _, _, on_host in mini.hits) > 0
+    return cache
 
 
 @pytest.mark.parametrize("page", SIZES)
 def test_random_traffic_leaves_tree_slots_ranks_victims_and_kv_right(page):
-    disturb(page, "write_through", OPERATIONS)
+    disturb(page, OPERATIONS)
 
 
 def test_random_traffic_in_write_back_leaves_tree_slots_ranks_victims_and_kv_right():
-    disturb(1, "write_back", OPERATIONS // 4)
+    disturb(1, OPERATIONS // 4, policy="write_back")
+
+
+def test_random_traffic_over_a_slow_link_reads_only_what_has_arrived(monkeypatch):
+    slow = Link(lambda: 0.00003)  # about 30 ms for a prefix of 30 tokens
+    monkeypatch.setattr(mha, "transfer_kv_direct", slow.transfer_kv_direct)
+    cache = disturb(1, OPERATIONS // 4, seed=3, switches=False)
+    assert cache.tree_core.outcomes.late > 0  # read while it was on its way
 
 
 # Splits

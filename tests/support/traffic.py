@@ -15,6 +15,7 @@ from kvflow.engine.cache import KvflowRadixCache
 
 AGENTS = 8
 CLIENTS = ("app", "other")
+STEPS = (0, 1, 1, 2, 3, 5, 8, 11)
 SIZES = {1: (180, 60), 16: (640, 200), 64: (1920, 640)}
 """By page size: tokens of a device pool that is always too small, and of the longest prompt."""
 
@@ -95,7 +96,7 @@ class Traffic:
         if fixed is not None:
             tag["fixed_tokens"] = fixed
         # Steps jump both ways, as a client's own graph may have it.
-        steps = {f"agent{a}": self.rng.randrange(12) for a in range(AGENTS)}
+        steps = {f"agent{a}": self.rng.choice(STEPS) for a in range(AGENTS)}
         return {"kvflow": tag, "kvflow_steps": steps}
 
     def _prefill(self) -> None:
