@@ -31,7 +31,7 @@ def record(
 
 
 @pytest.mark.parametrize("page", SIZES)
-@pytest.mark.parametrize(("mode", "tagged"), [("full", 0.0), ("off", 0.7)])
+@pytest.mark.parametrize(("mode", "tagged"), [("prefetch", 0.0), ("off", 0.7)])
 def test_victims_without_hints_are_those_of_sglang_on_both_tiers(page, mode, tagged):
     _, stock = record("python", page, mode, tagged)
     _, ours = record("kvflow", page, mode, tagged)
@@ -42,8 +42,8 @@ def test_victims_without_hints_are_those_of_sglang_on_both_tiers(page, mode, tag
 
 
 def test_victims_in_write_back_without_hints_are_those_of_sglang():
-    _, stock = record("python", 1, "full", 0.0, policy="write_back")
-    _, ours = record("kvflow", 1, "full", 0.0, policy="write_back")
+    _, stock = record("python", 1, "prefetch", 0.0, policy="write_back")
+    _, ours = record("kvflow", 1, "prefetch", 0.0, policy="write_back")
     assert stock is not None
     assert ours is not None
     assert ours.victims == stock.victims
@@ -51,8 +51,8 @@ def test_victims_in_write_back_without_hints_are_those_of_sglang():
 
 @pytest.mark.parametrize("page", SIZES)
 def test_hits_without_hints_are_those_of_the_rust_core(page):
-    ours, _ = record("kvflow", page, "full", 0.0)
-    rust, _ = record("rust", page, "full", 0.0)
+    ours, _ = record("kvflow", page, "prefetch", 0.0)
+    rust, _ = record("rust", page, "prefetch", 0.0)
     for tier in (1, 2):
         found = sum(hit[tier] for hit in ours.hits)
         expected = sum(hit[tier] for hit in rust.hits)
