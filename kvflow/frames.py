@@ -59,6 +59,11 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True):
     prefix_tokens: int  # of its longest prefix in the tree; 0 if none is
     device_tokens: int  # of that prefix
     host_tokens: int  # of that prefix, not on the device
+    end: int | None = None  # the node that ends that prefix
+    calls: int = 0  # admitted so far; the next three are of those, and none of the four falls
+    hit_device_tokens: int = 0
+    hit_host_tokens: int = 0
+    computed_tokens: int = 0
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +85,76 @@ class EvictionRecord(msgspec.Struct, frozen=True, kw_only=True):
     why: Why
     steps: int
     outcome: str  # demoted: a host copy is left; dropped: nothing is
+    age_s: float | None = None  # since it was last used
+    regret: bool = False  # asked for again since
+
+
+class PrefetchStatus(StrEnum):
+    """What has become of a prefetch."""
+
+    LOADING = "loading"
+    ARRIVED = "arrived"  # on the device, asked for by nobody yet
+    USED = "used"  # found by a call
+    LATE = "late"  # found by a call while it was on its way
+    WASTED = "wasted"  # evicted before any call found it
+
+
+class PrefetchRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A prefix that was brought back ahead of need."""
+
+    seq: int
+    node: int  # that ends the prefix
+    agent: str  # "client/agent" for whom
+    steps: int  # of that agent when the copy was started
+    tokens: int
+    status: PrefetchStatus
+
+
+class WaitingCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call in the waiting queue, in queue order."""
+
+    agent: str  # "client/agent"; "" without a tag
+    run: str
+    prompt_tokens: int
+    device_tokens: int  # matched there when it was last looked at
+    host_tokens: int
+    deferred_passes: int  # passed over so often because its prefix was arriving
+
+
+class RunState(msgspec.Struct, frozen=True, kw_only=True):
+    """One live run."""
+
+    client: str
+    workflow: str
+    run: str
+    in_flight: dict[str, int]  # calls by agent
+    steps: dict[str, int]  # by agent
+    idle_ticks: int  # seconds since its last event, if no call is in flight
+    expected: bool  # it has not begun, or stands for the next one as well
+
+
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+    """KV copied between the tiers so far; none of these ever falls but the last two."""
+
+    h2d_bytes: int
+    d2h_bytes: int
+    h2d_operations: int
+    d2h_operations: int
+    demand_bytes: int  # of h2d, loaded because a call was there already
+    waits: int  # forwards that had to wait for a load
+    h2d_pending_bytes: int
+    d2h_pending_bytes: int
+
+
+class Ages(msgspec.Struct, frozen=True, kw_only=True):
+    """For how long KV had not been used, in tokens by age; none of these ever falls.
+
+    A cache is large enough where hits are younger than evictions.
+    """
+
+    bounds_s: tuple[float, ...]  # upper bounds; one bucket more than bounds
+    hit_tokens: tuple[int, ...]
+    evicted_tokens: tuple[int, ...]
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +177,18 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     prefetched_wasted_tokens: int = 0  # evicted before any call found them
     deferred_calls: int = 0  # passed over at least once
     deferred_passes: int = 0
+    hit_device_tokens: int = 0  # of admitted prompts, by where they were found
+    hit_host_tokens: int = 0
+    computed_tokens: int = 0
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """A server at one moment."""
+    """A server at one moment.
+
+    With `delta_since`, `nodes` are those that changed after the frame of that `seq`, and `gone`
+    those that left the tree; all else is whole. Where `nodes_left_out`, ask again: the next frame
+    goes on where this one ends.
+    """
 
     schema_version: int = SCHEMA_VERSION
     mode: str
@@ -123,3 +206,14 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     evictions: tuple[EvictionRecord, ...]
     counters: Counters
     degraded: bool = False  # something of kvflow's failed; SGLang goes on as in mode off
+    seq: int = 0  # grows by 1 a frame; starts anew with the server
+    boot: str = ""  # differs after each start of the server
+    time_s: float = 0.0  # Unix time
+    delta_since: int | None = None
+    gone: tuple[int, ...] = ()
+    tree_nodes: int = 0  # in the whole tree
+    waiting_calls: tuple[WaitingCall, ...] = ()  # the first of the queue
+    prefetches: tuple[PrefetchRecord, ...] = ()  # the latest, oldest first
+    run_states: tuple[RunState, ...] = ()
+    traffic: Traffic | None = None  # None: no host tier
+    ages: Ages | None = None

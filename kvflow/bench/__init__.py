@@ -1,0 +1,1 @@
+"""`kvflow bench`: what kvflow buys on this box, for this workflow, measured honestly."""

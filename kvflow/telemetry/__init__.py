@@ -1,0 +1,1 @@
+"""What a machine tells of itself: GPUs, host memory, processes."""
