@@ -1,0 +1,74 @@
+"""What is drawn, before it has a colour: pieces of text, each with the ink that it is meant in.
+
+All drawing is done with these, by plain functions; `paint` alone knows Textual's styles.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+
+class Ink(StrEnum):
+    """What a piece of text means. The style sheet says what each looks like."""
+
+    PLAIN = "plain"
+    MUTED = "muted"
+    STRONG = "strong"
+    ACCENT = "accent"
+    DEVICE = "device"
+    MIRRORED = "mirrored"
+    HOST = "host"
+    LOADING = "loading"
+    OFFLOADING = "offloading"
+    GHOST = "ghost"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Piece(NamedTuple):
+    """A run of text in one ink."""
+
+    text: str
+    ink: Ink = Ink.PLAIN
+
+
+Line = list[Piece]
+"""One line of a picture, from left to right."""
+
+
+def width_of(line: Iterable[Piece]) -> int:
+    """Terminal cells that a line takes."""
+    return sum(cell_len(piece.text) for piece in line)
+
+
+def fit(line: Iterable[Piece], width: int) -> Line:
+    """The line, cut or padded with blanks to exactly `width` cells."""
+    fitted: Line = []
+    left = width
+    for piece in line:
+        taken = min(cell_len(piece.text), left)
+        if taken <= 0:
+            continue
+        text = piece.text if taken == cell_len(piece.text) else set_cell_size(piece.text, taken)
+        fitted.append(Piece(text, piece.ink))
+        left -= taken
+    if left > 0:
+        fitted.append(Piece(" " * left))
+    return fitted
+
+
+def shorten(text: str, width: int, ellipsis: str = "…") -> str:
+    """The text in at most `width` cells; what is cut off at its end becomes an ellipsis."""
+    if cell_len(text) <= width:
+        return text
+    if width <= cell_len(ellipsis):
+        return set_cell_size(text, max(width, 0))
+    return set_cell_size(text, width - cell_len(ellipsis)).rstrip() + ellipsis
+
+
+def apart(left: Line, right: Line, width: int) -> Line:
+    """One piece of a line at each margin; the right one gives way where there is no room."""
+    gap = width - width_of(left) - width_of(right)
+    return fit([*left, Piece(" " * gap), *right], width) if gap >= 1 else fit(left, width)

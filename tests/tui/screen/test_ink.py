@@ -1,0 +1,43 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from kvflow.tui.screen.ink import Ink, Piece, apart, fit, shorten, width_of
+
+texts = st.text(alphabet="ab é漢●", max_size=12)
+lines = st.lists(st.builds(Piece, texts, st.sampled_from(Ink)), max_size=6)
+
+
+@given(lines, st.integers(0, 40))
+def test_fit_any_line_takes_exactly_the_width(line, width):
+    assert width_of(fit(line, width)) == width
+
+
+@given(lines, st.integers(0, 40))
+def test_fit_line_that_is_narrower_keeps_its_text_in_front(line, width):
+    text = "".join(piece.text for piece in line)
+    if cell_len(text) <= width:
+        assert "".join(piece.text for piece in fit(line, width)).startswith(text)
+
+
+@given(texts, st.integers(0, 12))
+def test_shorten_any_text_takes_no_more_than_the_width(text, width):
+    assert cell_len(shorten(text, width)) <= width
+
+
+def test_shorten_text_that_fits_stays_as_it_is():
+    assert shorten("planner", 7) == "planner"
+
+
+def test_shorten_text_that_does_not_fit_ends_in_an_ellipsis():
+    assert shorten("planner", 5) == "plan…"
+
+
+def test_apart_puts_each_line_at_its_margin():
+    line = apart([Piece("left")], [Piece("right")], 12)
+    assert "".join(piece.text for piece in line) == "left   right"
+
+
+def test_apart_without_room_for_both_keeps_the_left_one():
+    line = apart([Piece("left")], [Piece("right")], 8)
+    assert "".join(piece.text for piece in line) == "left    "
