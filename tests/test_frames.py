@@ -1,51 +1,40 @@
-from typing import Any
+from enum import StrEnum
+from typing import Any, get_args, get_origin
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from support.calm import calm
 
-from kvflow.frames import (
-    SCHEMA_VERSION,
-    AgentState,
-    Counters,
-    EvictionRecord,
-    Frame,
-    Node,
-    Pool,
-    State,
-    Why,
-)
+from kvflow.frames import SCHEMA_VERSION, Frame, State, Why
 
 numbers = st.integers(0, 2**53)
-names = st.text(max_size=12)
-PLAIN = {int: numbers, float: st.floats(0, 2**53), bool: st.booleans(), str: names}
+PLAIN = {
+    int: numbers,
+    float: st.floats(0, 2**53),
+    bool: st.booleans(),
+    str: st.text(max_size=12),
+    type(None): st.none(),
+}
 
 
-def some(kind: type, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Any value of a frame's part; `fields` are those that are not plain."""
-    plain = {
-        field.name: PLAIN[field.type]
-        for field in msgspec.structs.fields(kind)
-        if field.name not in fields
-    }
-    return st.builds(kind, **plain, **fields)
+def some(kind: Any) -> st.SearchStrategy[Any]:
+    """Any value of a type that frames are made of."""
+    if kind in PLAIN:
+        return PLAIN[kind]
+    parts = [some(part) for part in get_args(kind) if part is not ...]
+    if get_origin(kind) is tuple:
+        return st.lists(parts[0], max_size=2).map(tuple)
+    if get_origin(kind) is dict:
+        return st.dictionaries(*parts, max_size=2)
+    if parts:
+        return st.one_of(parts)
+    if issubclass(kind, StrEnum):
+        return st.sampled_from(kind)
+    return st.builds(kind, **{f.name: some(f.type) for f in msgspec.structs.fields(kind)})
 
 
-def several(part: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.lists(part, max_size=3).map(tuple)
-
-
-states, reasons = st.sampled_from(State), st.sampled_from(Why)
-frames = some(
-    Frame,
-    device=some(Pool),
-    host=st.none() | some(Pool),
-    nodes=several(some(Node, state=states, why=reasons, agents=several(names))),
-    agents=several(some(AgentState, steps=st.none() | numbers)),
-    evictions=several(some(EvictionRecord, why=reasons)),
-    counters=some(Counters, bad_hints=st.dictionaries(names, numbers, max_size=2)),
-)
+frames = some(Frame)
 
 
 @calm

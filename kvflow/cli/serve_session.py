@@ -99,10 +99,9 @@ class Session:
         state, url = self._state(), self.launch.url
         self.narrator.say(f"ready after {self.narrator.elapsed_s:.0f} s; Ctrl-C ends it")
         if self.as_json:
-            sys.stdout.write(json.dumps({"schema_version": 1, **msgspec.to_builtins(state)}) + "\n")
+            _print(json.dumps({"schema_version": 1, **msgspec.to_builtins(state)}))
         else:
-            sys.stdout.write(f"{url}\n")
-        sys.stdout.flush()
+            _print(url)
         recipe = shlex.quote(self.recipe or "recipes/peer.yaml")
         graph = f"kvflow recipe graph {recipe}"
         info = f"curl -s {url}/server_info"
@@ -125,3 +124,13 @@ class Session:
                 break
         server.kill()
         self.narrator.say("SGLang has ended")
+
+
+def _print(line: str) -> None:
+    """Print to stdout, if it is still there: a closed terminal or pipe must not end a server."""
+    try:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except OSError:
+        # What could not be written is still in the buffer, and would fail again at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

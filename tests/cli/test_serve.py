@@ -157,6 +157,18 @@ def test_serve_second_signal_ends_everything_at_once(kvflow: Kvflow) -> None:
     assert not kvflow.state_files
 
 
+def test_serve_whose_stdout_is_gone_serves_on(kvflow: Kvflow) -> None:
+    process = kvflow.start()
+    assert process.stdout is not None
+    process.stdout.close()
+    wait_until(lambda: "next: kvflow run" in kvflow.stderr, "the next commands")
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
+    assert "Traceback" not in kvflow.stderr
+
+
 def test_serve_killed_leaves_no_process_and_a_file_that_is_seen_through(kvflow: Kvflow) -> None:
     process = kvflow.ready()
     below = kvflow.below
