@@ -1,0 +1,253 @@
+"""The rows of the tree on a screen: filtered, sorted, collapsed, as a tree or as a list.
+
+Pure. What is computed for each row of a large tree is an id and a level; what a row shows is
+looked up when it is drawn.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Final, NamedTuple, Self, overload
+
+from kvflow.errors import UsageError
+from kvflow.frames import Node, State
+from kvflow.tui.filter import EVERYTHING, Filter
+from kvflow.tui.store import Store
+
+
+class Column(StrEnum):
+    """What rows can be sorted by."""
+
+    ID = "id"
+    TOKENS = "tokens"
+    DEPTH = "depth"
+    STATE = "state"
+    STEPS = "steps"
+    WHY = "why"
+    AGENTS = "agents"
+    LOCKS = "locks"
+    HITS = "hits"
+    USED = "used"  # last access, by SGLang's logical clock
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """By what rows are sorted. Siblings among themselves in a tree."""
+
+    column: Column = Column.ID
+    descending: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `column`, or `-column` for descending.
+
+        Raises:
+            UsageError: no such column.
+        """
+        name = text.strip().lower().removeprefix("-")
+        try:
+            return cls(Column(name), text.strip().startswith("-"))
+        except ValueError:
+            close = get_close_matches(name, list(Column), n=1)
+            raise UsageError(
+                f"cannot sort by {text!r}",
+                f"columns are {', '.join(Column)}; - before one turns it round",
+                f"did you mean {close[0]}?" if close else "",
+            ) from None
+
+    def by(self, steps: int) -> Self:
+        """The sort by the column so many further to the right."""
+        columns = list(Column)
+        return replace(self, column=columns[(columns.index(self.column) + steps) % len(columns)])
+
+    def turned(self) -> Self:
+        """The other way round."""
+        return replace(self, descending=not self.descending)
+
+
+NATURAL: Final = Sort()
+"""In the order in which the server made the nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of a tree is shown, and how.
+
+    Attributes:
+        filter: nodes that match are shown; in a tree, what is above them too.
+        sort: order of siblings, in a list of all rows.
+        flat: a list instead of a tree.
+        collapsed: ids of nodes below which nothing is shown. A live set may be passed.
+    """
+
+    filter: Filter = EVERYTHING
+    sort: Sort = NATURAL
+    flat: bool = False
+    collapsed: AbstractSet[int] = frozenset()
+
+
+class Row(NamedTuple):
+    """One line of the tree.
+
+    Attributes:
+        node: as the latest frame has it; a ghost as it was.
+        level: how many shown nodes stand above it.
+        expanded: whether what is below is shown; None if nothing is below.
+        matched: False if it is only here because something below it matches.
+        ghost: it has just left the tree.
+        freshness: frames since it last looked different, 0 or 1, else None.
+    """
+
+    node: Node
+    level: int
+    expanded: bool | None
+    matched: bool
+    ghost: bool
+    freshness: int | None
+
+
+class Rows(Sequence[Row]):
+    """The rows of a store as it was when they were made; valid until its next frame."""
+
+    def __init__(self, store: Store, view: View, ids: list[int], levels: list[int]) -> None:
+        self._store, self._view = store, view
+        self._ids, self._levels = ids, levels
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(len(self)))]
+        node_id, store = self._ids[index], self._store
+        node = store.tree.nodes.get(node_id)
+        ghost = node is None
+        if node is None:
+            node = store.ghosts[node_id].node
+        expanded = None
+        if not self._view.flat and any(True for _ in store.tree.children(node_id)):
+            expanded = node_id not in self._view.collapsed
+        return Row(
+            node=node,
+            level=self._levels[index],
+            expanded=expanded,
+            matched=self._view.filter.matches(node),
+            ghost=ghost,
+            freshness=store.freshness(node_id),
+        )
+
+    def id_at(self, index: int) -> int:
+        """The id of the node in a row."""
+        return self._ids[index]
+
+    def place(self, node_id: int) -> int | None:
+        """The row of a node; None if it has none."""
+        try:
+            return self._ids.index(node_id)
+        except ValueError:
+            return None
+
+
+def flatten(store: Store, view: View) -> Rows:
+    """The rows to show. O(rows log siblings), O(tree) with a filter; recursion-free."""
+    if view.flat:
+        nodes = [node for node in store.tree.nodes.values() if view.filter.matches(node)]
+        ids = [node.id for node in sorted(nodes, key=_KEYS[view.sort.column])]
+        if view.sort.descending:
+            ids.reverse()
+        return Rows(store, view, ids, [0] * len(ids))
+    ids, levels = [], []
+    for node_id, level in _walk(store, view):
+        ids.append(node_id)
+        levels.append(level)
+    return Rows(store, view, ids, levels)
+
+
+def keep_selection(before: Rows, selected: int, now: Rows) -> int | None:
+    """The row of a selected node after its tree has changed.
+
+    A node that is gone hands its selection to the row that took its place.
+
+    Args:
+        before: the rows in which it was selected.
+        selected: its id.
+        now: the rows now.
+
+    Returns:
+        A row, or None if there are none.
+    """
+    place = now.place(selected)
+    if place is not None:
+        return place
+    was = before.place(selected)
+    return min(was or 0, len(now) - 1) if len(now) else None
+
+
+def _walk(store: Store, view: View) -> Iterator[tuple[int, int]]:
+    tree, nodes = store.tree, store.tree.nodes
+    shown = _with_paths(store, view.filter) if view.filter else None
+    ghosts = _ghosts_by_parent(store, view.filter)
+    key, turned = _KEYS[view.sort.column], view.sort.descending
+
+    def in_order(ids: Sequence[int]) -> Sequence[int]:
+        """The last to be shown first: they go on a stack."""
+        if shown is not None:
+            ids = [one for one in ids if one in shown]
+        if len(ids) < 2:
+            return ids
+        found = sorted((nodes[one] for one in ids), key=key, reverse=not turned)
+        return [node.id for node in found]
+
+    todo = [(one, 0) for one in in_order(tree.tops())]
+    yield from ((one, 0) for parent in ghosts if parent not in nodes for one in ghosts[parent])
+    while todo:
+        node_id, level = todo.pop()
+        yield node_id, level
+        if node_id in view.collapsed:
+            continue
+        for ghost in ghosts.get(node_id, ()):
+            yield ghost, level + 1
+        below = in_order(list(tree.children(node_id)))
+        if below:
+            todo.extend((one, level + 1) for one in below)
+
+
+def _with_paths(store: Store, wanted: Filter) -> set[int]:
+    nodes = store.tree.nodes
+    shown: set[int] = set()
+    for node in nodes.values():
+        if wanted.matches(node):
+            at: Node | None = node
+            while at is not None and at.id not in shown:
+                shown.add(at.id)
+                at = nodes.get(at.parent)
+    return shown
+
+
+def _ghosts_by_parent(store: Store, wanted: Filter) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for node_id, ghost in store.ghosts.items():
+        if wanted.matches(ghost.node):
+            found.setdefault(ghost.node.parent, []).append(node_id)
+    return found
+
+
+_STATES = {state: place for place, state in enumerate(State)}
+_KEYS: dict[Column, Callable[[Node], tuple[float | str | tuple[str, ...], int]]] = {
+    Column.ID: lambda node: (0, node.id),
+    Column.TOKENS: lambda node: (node.tokens, node.id),
+    Column.DEPTH: lambda node: (node.depth, node.id),
+    Column.STATE: lambda node: (_STATES[node.state], node.id),
+    Column.STEPS: lambda node: (node.steps, node.id),
+    Column.WHY: lambda node: (node.why, node.id),
+    Column.AGENTS: lambda node: (node.agents, node.id),
+    Column.LOCKS: lambda node: (node.locks, node.id),
+    Column.HITS: lambda node: (node.hits, node.id),
+    Column.USED: lambda node: (node.last_access, node.id),
+}

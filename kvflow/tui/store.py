@@ -1,0 +1,171 @@
+"""What `kvflow top` knows of a server: the latest frame, its tree, what changed, what was.
+
+Pure: knows no Textual, no network, no clock. Screens and script modes read the same store.
+Memory is bounded by the tree's size and the history's 15 minutes, whatever the number of frames.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kvflow.frames import Frame, Node, State
+from kvflow.tui.history import History
+from kvflow.tui.tree import Tree
+
+FRESH_FRAMES = 2  # for so many frames a change is shown, and a node that left
+_TIMELINE = 12  # states that are remembered of a node
+_MOST_GHOSTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Ghost:
+    """A node that has just left the tree."""
+
+    node: Node  # as it was
+    frames: int  # since it left; 0: the latest frame was the first without it
+
+
+class Past(NamedTuple):
+    """A state in which a node was."""
+
+    state: State
+    until_s: float  # Unix time
+
+
+class Subtree(NamedTuple):
+    """Sums over a node and all nodes below it that are known."""
+
+    nodes: int
+    tokens: int
+    device_tokens: int
+
+
+class Store:
+    """A server, as far as its frames have told.
+
+    Attributes:
+        frame: the latest one; its `nodes` may be a part only, `tree` has all.
+        tree: the radix tree.
+        history: rates and shares over time.
+        ghosts: by id, the nodes that left within the last two frames.
+        version: grows with each frame.
+    """
+
+    def __init__(self) -> None:
+        self.frame: Frame | None = None
+        self.tree = Tree()
+        self.history = History()
+        self.ghosts: dict[int, Ghost] = {}
+        self.version = 0
+        self._changed_at: dict[int, int] = {}
+        self._changed: deque[list[int]] = deque(maxlen=FRESH_FRAMES)
+        self._past: dict[int, deque[Past]] = {}
+        self._subtrees: dict[int, Subtree] = {}
+        self._subtrees_of = -1
+
+    def apply(self, frame: Frame) -> None:
+        """Take in a frame, as a Source gives them: in order, and a delta after what it is of."""
+        if self.frame is not None and self.frame.boot != frame.boot:
+            self._restart()
+        was_complete = self.tree.complete
+        self.frame, self.version = frame, self.version + 1
+        change = self.tree.apply(frame)
+        self.history.add(frame)
+        self._age()
+        fresh = []
+        for node_id, before in change.before.items():
+            node = self.tree.nodes[node_id]
+            if before is None:
+                if was_complete:
+                    fresh.append(node_id)
+            elif _looks_different(before, node):
+                fresh.append(node_id)
+                if before.state is not node.state:
+                    self._note(before, frame.time_s)
+        self._mark(fresh)
+        for node in change.gone:
+            self._past.pop(node.id, None)
+            self._changed_at.pop(node.id, None)
+            if self.tree.complete and len(self.ghosts) < _MOST_GHOSTS:
+                self.ghosts[node.id] = Ghost(node, 0)
+
+    def freshness(self, node_id: int) -> int | None:
+        """Frames since a node looked different; None if that is longer ago than two."""
+        at = self._changed_at.get(node_id)
+        return None if at is None else self.version - at
+
+    def timeline(self, node_id: int) -> tuple[Past, ...]:
+        """The states in which a node was before the one it is in, oldest first."""
+        return tuple(self._past.get(node_id, ()))
+
+    def subtree(self, node_id: int) -> Subtree:
+        """Sums over a node and what is below it. O(tree) once a frame, then O(1).
+
+        Raises:
+            KeyError: no such node.
+        """
+        if self._subtrees_of != self.version:
+            self._subtrees, self._subtrees_of = _subtrees(self.tree), self.version
+        return self._subtrees[node_id]
+
+    def _restart(self) -> None:
+        self.tree = Tree()
+        self.ghosts.clear()
+        self._changed_at.clear()
+        self._changed.clear()
+        self._past.clear()
+        self.history.restart()
+
+    def _age(self) -> None:
+        self.ghosts = {
+            node_id: Ghost(ghost.node, ghost.frames + 1)
+            for node_id, ghost in self.ghosts.items()
+            if ghost.frames + 1 < FRESH_FRAMES and node_id not in self.tree.nodes
+        }
+
+    def _mark(self, fresh: list[int]) -> None:
+        if len(self._changed) == FRESH_FRAMES:
+            for node_id in self._changed[0]:
+                if self.freshness(node_id) == FRESH_FRAMES:
+                    del self._changed_at[node_id]
+        self._changed.append(fresh)
+        self._changed_at.update(dict.fromkeys(fresh, self.version))
+
+    def _note(self, before: Node, time_s: float) -> None:
+        past = self._past.setdefault(before.id, deque(maxlen=_TIMELINE))
+        past.append(Past(before.state, time_s))
+
+
+def on_device(node: Node) -> bool:
+    """Whether the node's KV is on the device, all of it."""
+    return node.state in (State.DEVICE, State.MIRRORED, State.OFFLOADING)
+
+
+def _looks_different(one: Node, other: Node) -> bool:
+    return (
+        one.state is not other.state
+        or one.steps != other.steps
+        or one.tokens != other.tokens
+        or one.locks != other.locks
+        or one.hits != other.hits
+        or one.why is not other.why
+        or one.agents != other.agents
+    )
+
+
+def _subtrees(tree: Tree) -> dict[int, Subtree]:
+    order: list[int] = tree.tops()
+    for node_id in order:  # grows while it is walked: parents before children
+        order.extend(tree.children(node_id))
+    sums: dict[int, Subtree] = {}
+    for node_id in reversed(order):
+        node = tree.nodes[node_id]
+        nodes, tokens = 1, node.tokens
+        device_tokens = node.tokens if on_device(node) else 0
+        for child in tree.children(node_id):
+            below = sums[child]
+            nodes += below.nodes
+            tokens += below.tokens
+            device_tokens += below.device_tokens
+        sums[node_id] = Subtree(nodes, tokens, device_tokens)
+    return sums
