@@ -13,7 +13,7 @@ class Glyphs(NamedTuple):
     locked: str
     expanded: str
     collapsed: str
-    bar: str  # full, then from nearly full to empty
+    bar: tuple[str, str, str, str]  # full, then from nearly full to empty
     ascending: str
     descending: str
 
@@ -39,7 +39,7 @@ UNICODE = Glyphs(
     locked="*",
     expanded="▾",
     collapsed="▸",
-    bar="█▒░ ",
+    bar=("█", "▒", "░", " "),
     ascending="▲",
     descending="▼",
 )
@@ -55,7 +55,7 @@ ASCII = Glyphs(
     locked="*",
     expanded="-",
     collapsed="+",
-    bar="#=. ",
+    bar=("#", "=", ".", " "),
     ascending="^",
     descending="v",
 )

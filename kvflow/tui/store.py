@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kvflow.frames import Frame, Node, State
 from kvflow.tui.history import History
-from kvflow.tui.tree import Tree
+from kvflow.tui.tree import Change, Tree
 
 FRESH_FRAMES = 2  # for so many frames a change is shown, and a node that left
 _TIMELINE = 12  # states that are remembered of a node
@@ -48,7 +48,8 @@ class Store:
         tree: the radix tree.
         history: rates and shares over time.
         ghosts: by id, the nodes that left within the last two frames.
-        version: grows with each frame.
+        version: grows by 1 with each frame.
+        latest: what the latest frame changed in the tree.
     """
 
     def __init__(self) -> None:
@@ -57,6 +58,7 @@ class Store:
         self.history = History()
         self.ghosts: dict[int, Ghost] = {}
         self.version = 0
+        self.latest = Change({}, [])
         self._changed_at: dict[int, int] = {}
         self._changed: deque[list[int]] = deque(maxlen=FRESH_FRAMES)
         self._past: dict[int, deque[Past]] = {}
@@ -69,7 +71,7 @@ class Store:
             self._restart()
         was_complete = self.tree.complete
         self.frame, self.version = frame, self.version + 1
-        change = self.tree.apply(frame)
+        change = self.latest = self.tree.apply(frame)
         self.history.add(frame)
         self._age()
         fresh = []
