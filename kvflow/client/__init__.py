@@ -1,5 +1,6 @@
 """What an application imports: tags for its calls, and a driver that walks a workflow."""
 
+from kvflow.client.run import Run
 from kvflow.client.tagging import tag
 
-__all__ = ["tag"]
+__all__ = ["Run", "tag"]
