@@ -5,6 +5,7 @@ Memory is bounded by the tree's size and the history's 15 minutes, whatever the 
 """
 
 from collections import deque
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -90,6 +91,17 @@ class Store:
             self._changed_at.pop(node.id, None)
             if self.tree.complete and len(self.ghosts) < _MOST_GHOSTS:
                 self.ghosts[node.id] = Ghost(node, 0)
+
+    def frozen(self) -> "Store":
+        """What is known now, to be looked at while this one goes on; the history is shared.
+
+        O(nodes).
+        """
+        kept = copy(self)
+        kept.tree, kept.ghosts = self.tree.copy(), dict(self.ghosts)
+        kept._changed_at = dict(self._changed_at)
+        kept._past = {node_id: past.copy() for node_id, past in self._past.items()}
+        return kept
 
     def freshness(self, node_id: int) -> int | None:
         """Frames since a node looked different; None if that is longer ago than two."""

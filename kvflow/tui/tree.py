@@ -54,6 +54,14 @@ class Tree:
                 self._put(node, before)
         return change
 
+    def copy(self) -> "Tree":
+        """A tree that stays as this one is now. O(nodes)."""
+        copied = Tree()
+        copied.nodes, copied.complete = dict(self.nodes), self.complete
+        copied._children = {parent: dict(below) for parent, below in self._children.items()}
+        copied._unseen_parents = dict(self._unseen_parents)
+        return copied
+
     def children(self, node_id: int) -> Iterable[int]:
         """Ids of the nodes right below, in the order in which they came."""
         return self._children.get(node_id, _NO_CHILDREN)
