@@ -72,7 +72,11 @@ class FakeNvml:
     def __getattr__(self, name: str) -> Any:
         if name in self.lacking:
             return self._refuse
-        return REASONS[name] if name in REASONS else self.answers[name]
+        if name in REASONS:
+            return REASONS[name]
+        if name in self.answers:
+            return self.answers[name]
+        raise AttributeError(name)
 
     def _refuse(self, *arguments: object) -> None:
         raise NVMLError("Not Supported")
