@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kvflow.order import EvictionOrder
+from kvflow.order import EvictionOrder, ReservedOrder
 
 
 class LeafSet(set[Any]):
@@ -13,7 +13,7 @@ class LeafSet(set[Any]):
     own sanity check), which is where the order hears of it.
     """
 
-    def __init__(self, order: EvictionOrder[Any]) -> None:
+    def __init__(self, order: EvictionOrder[Any] | ReservedOrder[Any]) -> None:
         super().__init__()
         self._order = order
 

@@ -107,6 +107,10 @@ class Ranks(Generic[Mark]):
         """Whether a mark passes through the node."""
         return node in self._through
 
+    def is_unknown(self, node: int) -> bool:
+        """Whether nothing is known of the node: no mark passes through it, and it is not spent."""
+        return node not in self._through and node not in self._spent
+
     def end(self, mark: Mark) -> int | None:
         """The node that the mark sits on; None if it sits nowhere."""
         at = self._ends.get(mark)

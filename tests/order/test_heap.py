@@ -1,4 +1,4 @@
-"""The eviction order, one behaviour at a time. Random histories: test_order_histories.py."""
+"""The eviction order, one behaviour at a time. Random histories: test_heap_histories.py."""
 
 import tracemalloc
 from itertools import islice
