@@ -86,7 +86,7 @@ class EvictionRecord(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     outcome: str  # demoted: a host copy is left; dropped: nothing is
     age_s: float | None = None  # since it was last used
-    regret: bool = False  # asked for again since
+    regret: bool = False  # a call has asked for it since, and it was not back in that tier
 
 
 class PrefetchStatus(StrEnum):
@@ -149,7 +149,8 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
 class Ages(msgspec.Struct, frozen=True, kw_only=True):
     """For how long KV had not been used, in tokens by age; none of these ever falls.
 
-    A cache is large enough where hits are younger than evictions.
+    A cache is large enough where hits are younger than evictions. Spent KV is not counted as
+    evicted: it goes early by design.
     """
 
     bounds_s: tuple[float, ...]  # upper bounds; one bucket more than bounds
@@ -180,6 +181,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     hit_device_tokens: int = 0  # of admitted prompts, by where they were found
     hit_host_tokens: int = 0
     computed_tokens: int = 0
+    regretted_tokens: int = 0  # of the evicted ones, asked for again, as far as is remembered
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,11 +204,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     nodes: tuple[Node, ...]
     nodes_left_out: bool
-    agents: tuple[AgentState, ...]
+    agents: tuple[AgentState, ...]  # at most 256, those of live runs first
     evictions: tuple[EvictionRecord, ...]
     counters: Counters
     degraded: bool = False  # something of kvflow's failed; SGLang goes on as in mode off
-    seq: int = 0  # grows by 1 a frame; starts anew with the server
+    seq: int = 0  # grows with every frame; starts anew with the server
     boot: str = ""  # differs after each start of the server
     time_s: float = 0.0  # Unix time
     delta_since: int | None = None

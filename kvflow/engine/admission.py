@@ -23,9 +23,18 @@ def status_aware(adder_class: Any) -> Any:
             if _defers(self, req):
                 # Not admitted and not refused: it stays where it is in the queue.
                 return AddReqResult.CONTINUE
-            return super().add_one_req(req, *args, **kwargs)
+            on_device = req.prefix_len
+            result = super().add_one_req(req, *args, **kwargs)
+            if self.can_run_list and self.can_run_list[-1] is req:
+                _note(self.tree_cache, req, on_device)
+            return result
 
     return StatusAwareAdder
+
+
+def _note(tree_cache: Any, req: Any, on_device: int) -> None:
+    if isinstance(tree_cache, KvflowRadixCache):
+        tree_cache.call_admitted(req, on_device)
 
 
 def _defers(adder: Any, req: Any) -> bool:

@@ -10,13 +10,13 @@ from typing import Any
 
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from sglang.srt.mem_cache.base_prefix_cache import CacheRequestOutcome
-from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache
 from sglang.srt.session.streaming_session import is_virtual_node
 
 from kvflow.engine.calls import Call, Calls
 from kvflow.engine.deferral import Deferrals
 from kvflow.engine.guard import guarded
 from kvflow.engine.marks import Marks
+from kvflow.engine.observed_cache import ObservedRadixCache
 from kvflow.engine.prefetch import Prefetcher
 from kvflow.engine.settings import Settings
 from kvflow.engine.tree import KvflowTreeCore, Mark
@@ -24,7 +24,7 @@ from kvflow.recipe.model import Mode
 from kvflow.runs import StepChange
 
 
-class KvflowRadixCache(UnifiedRadixCache):
+class KvflowRadixCache(ObservedRadixCache):
     """SGLang's unified radix cache that knows who will speak next.
 
     Attributes:
@@ -129,6 +129,7 @@ class KvflowRadixCache(UnifiedRadixCache):
         index: int = super().ready_to_load_host_cache()
         if index < 0 and self._batch_must_wait:
             index = self.cache_controller.layer_done_counter.producer_index
+        self.traffic.waited_for(index)
         return index
 
     # A call's life

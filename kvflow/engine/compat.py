@@ -54,6 +54,18 @@ NAMES = (
     Name(_CORE + "_inc_hit_count_and_check", ("node",)),
     Name(_CORE + "commit_load_back", ("node_id", "device_indices", "kv_xfer", "comp_xfers")),
     Name(_CORE + "finish_load_back", ("anchor_node_id",)),
+    # Overridden to keep books (observed_tree.py)
+    Name(_CORE + "_match_post_processor", ("params", "value", "best_match_node")),
+    Name(_CORE + "_touch_node", ("node",)),
+    Name(_CORE + "_update_evictable_leaf_sets", ("node",)),
+    Name(_CORE + "_evict_component_and_detach_lru", ("node",)),
+    Name(_CORE + "inc_lock_ref", ("node_id",)),
+    Name(_CORE + "dec_lock_ref", ("node_id",)),
+    Name(_CORE + "inc_full_pin", ("node_id",)),
+    Name(_CORE + "dec_full_pin", ("node_id",)),
+    Name(_CORE + "commit_backup", ("node_id", "host_indices", "comp_xfers")),
+    Name(_CORE + "mark_write_through_pending", ("node_ids", "ack_id")),
+    Name(_CORE + "finish_write_through", ("node_ids", "ack_id")),
     # The walk (component.py)
     Name(_FULL + "_evict_device_start", ("request_cnt",)),
     Name(
@@ -75,6 +87,10 @@ NAMES = (
     Name(_CACHE + "ready_to_load_host_cache"),
     Name(_CACHE + "lock", ("node_id", "skip_lock_components")),
     Name(_CACHE + "load_back", ("node_id",)),
+    # The cache's books (observed_cache.py)
+    Name(_CACHE + "loading_check", ("finish_count",)),
+    Name(_CACHE + "_log_write_ack_metrics", ("ack",)),
+    Name("sglang.srt.managers.schedule_batch:Req.materialized_host_hit_len"),
     Name(_MEM + "base_prefix_cache:BasePrefixCache.finish", ("handle", "outcome")),
     Name(_MEM + "base_prefix_cache:CacheRequestOutcome.SUCCESS"),
     Name("sglang.srt.managers.schedule_batch:FINISH_ABORT"),

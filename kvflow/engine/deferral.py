@@ -27,6 +27,10 @@ class Deferrals:
         self.calls += so_far == 0
         return True
 
+    def count(self, call_id: str) -> int:
+        """How often a waiting call has been passed over."""
+        return self._of.get(call_id, 0)
+
     def forget(self, call_id: str) -> None:
         """The call runs, or is gone."""
         self._of.pop(call_id, None)

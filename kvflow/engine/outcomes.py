@@ -1,11 +1,32 @@
 """What becomes of KV that was loaded ahead: found, found on its way, or evicted unseen."""
 
+from collections import deque
+from dataclasses import dataclass
+
+from kvflow.frames import PrefetchRecord, PrefetchStatus
+from kvflow.policy.prefetch import Candidate
+
+_KEPT_RECORDS = 256
+
+
+@dataclass(slots=True)
+class _Prefetch:
+    """One prefix that is brought back ahead of need."""
+
+    seq: int
+    node: int
+    agent: str
+    steps: int
+    tokens: int
+    status: PrefetchStatus = PrefetchStatus.LOADING
+
 
 class Outcomes:
     """What became of prefetched KV, in tokens; none of the counters ever falls.
 
     Attributes:
-        issued: loaded ahead.
+        operations: prefetches that were started.
+        issued: tokens loaded ahead.
         used: of these, found by a call.
         late: of these, still on their way when the call was there.
         wasted: evicted before any call found them.
@@ -14,32 +35,79 @@ class Outcomes:
     def __init__(self) -> None:
         self.issued = self.used = self.late = self.wasted = 0
         self.operations = 0
-        self._fresh: dict[int, None] = {}  # nodes that no call has found yet
+        self._fresh: dict[int, _Prefetch] = {}  # by node that no call has found yet
+        self._loading: dict[int, _Prefetch] = {}  # by the node that ends the prefix
+        self._latest: deque[_Prefetch] = deque(maxlen=_KEPT_RECORDS)
 
-    def started(self, nodes: list[int], tokens: int) -> None:
-        """A prefetch of these nodes is on its way."""
+    def started(self, nodes: list[int], prefix: Candidate, agent: str) -> None:
+        """A prefetch is on its way.
+
+        Args:
+            nodes: that it loads.
+            prefix: what it brings back.
+            agent: "client/agent" for whom.
+        """
         self.operations += 1
-        self.issued += tokens
-        self._fresh.update(dict.fromkeys(nodes))
+        self.issued += prefix.tokens
+        one = _Prefetch(self.operations, prefix.node, agent, prefix.steps, prefix.tokens)
+        self._latest.append(one)
+        self._loading[prefix.node] = one
+        self._fresh.update(dict.fromkeys(nodes, one))
+
+    def is_ahead(self, end: int) -> bool:
+        """Whether the load whose prefix ends at this node was started ahead of need."""
+        return end in self._loading
+
+    def arrived(self, end: int) -> None:
+        """The load whose prefix ends at this node is complete."""
+        one = self._loading.pop(end, None)
+        if one is not None and one.status is PrefetchStatus.LOADING:
+            one.status = PrefetchStatus.ARRIVED
 
     def split(self, new_parent: int, child: int) -> None:
         """A node was cut in two."""
         if child in self._fresh:
-            self._fresh[new_parent] = None
+            self._fresh[new_parent] = self._fresh[child]
 
     def found(self, node: int, tokens: int, *, loading: bool) -> None:
         """A call has found this node."""
-        if node in self._fresh:
-            del self._fresh[node]
-            self.used += tokens
-            self.late += tokens if loading else 0
+        one = self._fresh.pop(node, None)
+        if one is None:
+            return
+        self.used += tokens
+        self.late += tokens if loading else 0
+        if loading:
+            one.status = PrefetchStatus.LATE
+        elif one.status is not PrefetchStatus.LATE:
+            one.status = PrefetchStatus.USED
 
     def lost(self, node: int, tokens: int) -> None:
         """The node has left the device."""
-        if node in self._fresh:
-            del self._fresh[node]
-            self.wasted += tokens
+        one = self._fresh.pop(node, None)
+        if one is None:
+            return
+        self.wasted += tokens
+        if one.status is PrefetchStatus.ARRIVED:
+            one.status = PrefetchStatus.WASTED
+
+    def latest(self) -> tuple[PrefetchRecord, ...]:
+        """The last prefetches, oldest first, at most 256. One that was used in part is used."""
+        return tuple(
+            PrefetchRecord(
+                seq=one.seq,
+                node=one.node,
+                agent=one.agent,
+                steps=one.steps,
+                tokens=one.tokens,
+                status=one.status,
+            )
+            for one in self._latest
+        )
 
     def forget_nodes(self) -> None:
         """The tree was emptied."""
+        for one in self._fresh.values():
+            if one.status in (PrefetchStatus.LOADING, PrefetchStatus.ARRIVED):
+                one.status = PrefetchStatus.WASTED
         self._fresh.clear()
+        self._loading.clear()

@@ -89,7 +89,7 @@ class Prefetcher:
         absent = [node.id for node in core.path(candidate.node) if node.evicted]
         if not self._cache.load_back(candidate.node):
             return False
-        core.outcomes.started(absent, candidate.tokens)
+        core.outcomes.started(absent, candidate, self._cache.owner_of_prefix(candidate.node))
         return True
 
     def _victims(self) -> Iterator[Victim]:

@@ -1,4 +1,8 @@
-"""How much of a tree a frame shows."""
+"""How much a frame shows of what may be many."""
 
 DEFAULT_NODES = 500
 MOST_NODES = 2000
+MOST_CHANGED_NODES = 500
+MOST_AGENTS = 256
+MOST_RUNS = 64
+MOST_WAITING = 64

@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from sglang.srt.mem_cache.unified_cache.components import ComponentType
-from sglang.srt.mem_cache.unified_cache.unified_tree_core import UnifiedTreeCore
 
 from kvflow.engine.calls import Call
 from kvflow.engine.leaves import LeafSet
-from kvflow.engine.ledger import Ledger, Outcome
-from kvflow.engine.outcomes import Outcomes
+from kvflow.engine.ledger import Outcome
+from kvflow.engine.observed_tree import ObservedTreeCore
 from kvflow.frames import Why
 from kvflow.order import EvictionOrder
 from kvflow.policy import backup
@@ -25,7 +24,7 @@ Mark = tuple[str, str, str | None, str | None]
 """(client, agent, extra key, cache salt): whose fixed prefix it is, in which namespace."""
 
 
-class KvflowTreeCore(UnifiedTreeCore):
+class KvflowTreeCore(ObservedTreeCore):
     """A radix tree whose leaves are kept in the order in which they are to be evicted.
 
     Args:
@@ -36,16 +35,12 @@ class KvflowTreeCore(UnifiedTreeCore):
     Attributes:
         device_order: leaves of the device tier, first victim first; `host_order` likewise.
         inserting: the tagged call whose KV is being inserted right now, if any.
-        ledger: what was evicted and what was not backed up, for people to look at.
-        outcomes: what became of what was prefetched, likewise.
     """
 
     def __init__(self, params: Any, components: Any, *, mode: Mode, untagged_steps: int) -> None:
         self._mode: Mode = mode
         self._untagged_steps = untagged_steps
         self.inserting: Call | None = None
-        self.ledger = Ledger()
-        self.outcomes = Outcomes()
         super().__init__(params, components)
 
     def reset(self) -> None:
@@ -54,7 +49,6 @@ class KvflowTreeCore(UnifiedTreeCore):
         self.ranks: Ranks[Mark] = Ranks(self._id_above, self._untagged_steps)
         self._creators: dict[int, str] = {}
         self._loading: dict[int, dict[int, None]] = {}
-        self.outcomes.forget_nodes()
         self.device_order: EvictionOrder[Any] = EvictionOrder(self.rank)
         self.host_order: EvictionOrder[Any] = EvictionOrder(self.rank)
         self.evictable_device_leaves = LeafSet(self.device_order)
@@ -73,6 +67,7 @@ class KvflowTreeCore(UnifiedTreeCore):
         if mode == self._mode:
             return
         self._mode = mode
+        self.watch.end()
         for leaves, order in (
             (self.evictable_device_leaves, self.device_order),
             (self.evictable_host_leaves, self.host_order),
@@ -183,10 +178,11 @@ class KvflowTreeCore(UnifiedTreeCore):
         return None if parent is self.root_node else parent.id
 
     def _rerank(self, node_ids: Iterable[int]) -> None:
-        if self._mode == "off":
-            return
         for node_id in node_ids:
             node = self._node_arena[node_id]
+            self._one_changed(node)
+            if self._mode == "off":
+                continue
             self.device_order.reranked(node)
             self.host_order.reranked(node)
 
@@ -195,7 +191,6 @@ class KvflowTreeCore(UnifiedTreeCore):
     def _split_node(self, key: Any, child: Any, split_len: int) -> Any:
         new_node, action = super()._split_node(key, child, split_len)
         self.ranks.split(new_node.id, child.id)
-        self.outcomes.split(new_node.id, child.id)
         if child.id in self._creators:
             self._creators[new_node.id] = self._creators[child.id]
         for nodes in self._loading.values():
@@ -230,17 +225,17 @@ class KvflowTreeCore(UnifiedTreeCore):
     def evict_device_leaf(self, node_id: int, is_write_back: bool) -> Any:
         """Evict one device leaf, and keep in the ledger what went and why."""
         node = self._node_arena[node_id]
-        why, rank, tokens = self.why(node), self.rank(node), len(node.key)
+        why, rank, leaving = self.why(node), self.rank(node), self.ledger.look(node)
         result = super().evict_device_leaf(node_id, is_write_back)
         kept_on_host = node.backuped or result.backup_kv is not None
         outcome: Outcome = "demoted" if kept_on_host else "dropped"
-        self.ledger.evicted("device", node_id, tokens, why, rank, outcome)
-        self.outcomes.lost(node_id, tokens)
+        self.ledger.evicted("device", leaving, why, rank, outcome)
+        self.outcomes.lost(node_id, leaving.tokens)
         return result
 
     def _evict_host_leaf(self, node: Any, *args: Any, **kwargs: Any) -> None:
-        rank, tokens = self.rank(node), len(node.key)
-        self.ledger.evicted("host", node.id, tokens, self.why(node), rank, "dropped")
+        leaving = self.ledger.look(node)
+        self.ledger.evicted("host", leaving, self.why(node), self.rank(node), "dropped")
         super()._evict_host_leaf(node, *args, **kwargs)
 
     def _inc_hit_count_and_check(self, node: Any) -> bool:

@@ -31,6 +31,11 @@ class Roster:
     def __len__(self) -> int:
         return len(self._clients)
 
+    @property
+    def runs(self) -> int:
+        """How many runs are live. O(clients)."""
+        return sum(len(client.runs) for client in self._clients.values())
+
     def get(self, key: Key) -> LiveRun | None:
         """The live run with this key."""
         client = self._clients.get(key.client)

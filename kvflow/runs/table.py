@@ -112,6 +112,10 @@ class RunTable:
         """
         self._served[workflow] = graph
 
+    def graph(self, client: str, workflow: str) -> Graph | None:
+        """The graph that a client's runs of this workflow walk, if there is one."""
+        return self._graphs.get((client, workflow), self._served.get(workflow))
+
     def forget(self, client: str, workflow: str) -> list[StepChange]:
         """Drop a workflow's graph and its live runs. O(runs of the client)."""
         self._graphs.pop((client, workflow), None)
@@ -128,7 +132,7 @@ class RunTable:
         if call_id in self._calls:
             return []
         live = self._open(Key(tag.client, tag.workflow, tag.run))
-        graph = self._graphs.get((tag.client, tag.workflow), self._served.get(tag.workflow))
+        graph = self.graph(tag.client, tag.workflow)
         if graph is not None and live.lacks_walk(tag, graph):
             live.begin(graph, is_heir=self._succeed(live.key))
         self._calls[call_id] = live
@@ -187,6 +191,11 @@ class RunTable:
     def steps(self) -> Iterator[StepChange]:
         """Steps of every agent that has any, as changes from nothing. O(agents)."""
         return iter(self._counts)
+
+    @property
+    def live_runs(self) -> int:
+        """How many runs are live. O(clients)."""
+        return self._roster.runs
 
     def runs(self) -> Iterator[RunView]:
         """Every live run, oldest client and oldest run first. O(runs)."""
