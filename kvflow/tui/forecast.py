@@ -6,12 +6,12 @@ below it are gone; paper Alg. 2).
 """
 
 import heapq
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
 from enum import Enum
+from typing import NamedTuple
 
 from kvflow.frames import Node, State, Why
-from kvflow.tui.store import on_device
 from kvflow.tui.tree import Tree
 
 
@@ -22,8 +22,13 @@ class Tier(Enum):
     HOST = "host"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+_STATES = {
+    Tier.DEVICE: frozenset({State.DEVICE, State.MIRRORED, State.OFFLOADING}),
+    Tier.HOST: frozenset({State.HOST}),
+}
+
+
+class Turn(NamedTuple):
     """When a node's turn comes.
 
     Attributes:
@@ -39,61 +44,45 @@ class Forecast:
     """The order of evictions from one tier. O(nodes log nodes) to make.
 
     A node that is in use, or that is above one, has no turn: it cannot go as things stand.
+
+    Attributes:
+        turns: by id of the node.
     """
 
     def __init__(self, tree: Tree, tier: Tier) -> None:
-        in_tier = on_device if tier is Tier.DEVICE else _on_host_alone
         self.turns: dict[int, Turn] = {}
         tokens = 0
-        for node in _evictions(tree, in_tier, _blocks_device if tier is Tier.DEVICE else _is_node):
-            self.turns[node.id] = Turn(len(self.turns), tokens)
+        for place, node in enumerate(_evictions(tree, tier)):
+            self.turns[node.id] = Turn(place, tokens)
             tokens += node.tokens
 
 
 def tier_of(node: Node) -> Tier:
     """The tier that a node would leave first."""
-    return Tier.HOST if _on_host_alone(node) else Tier.DEVICE
+    return Tier.HOST if node.state is State.HOST else Tier.DEVICE
 
 
-def _evictions(
-    tree: Tree, in_tier: Callable[[Node], bool], blocks: Callable[[Node], bool]
-) -> list[Node]:
+def _evictions(tree: Tree, tier: Tier) -> Iterator[Node]:
     nodes = tree.nodes
-    blocking: dict[int, int] = {}  # by parent: children that must go first
-    for node in nodes.values():
-        if blocks(node):
-            blocking[node.parent] = blocking.get(node.parent, 0) + 1
-    heap = [
-        (*_rank(node), node)
-        for node in nodes.values()
-        if in_tier(node) and not node.locks and node.id not in blocking
-    ]
+    # By parent, how many children must go first. On the host that is all of them.
+    children = Counter(
+        node.parent for node in nodes.values() if tier is Tier.HOST or node.state is not State.HOST
+    )
+    states = _STATES[tier]
+    ranks = {
+        node.id: _rank(node) for node in nodes.values() if node.state in states and not node.locks
+    }
+    heap = [rank for node_id, rank in ranks.items() if node_id not in children]
     heapq.heapify(heap)
-    order = []
     while heap:
-        node = heapq.heappop(heap)[-1]
-        order.append(node)
-        left = blocking[node.parent] = blocking[node.parent] - 1
-        above = nodes.get(node.parent)
-        if not left and above is not None and in_tier(above) and not above.locks:
-            heapq.heappush(heap, (*_rank(above), above))
-    return order
+        node = nodes[heapq.heappop(heap)[-1]]
+        yield node
+        children[node.parent] -= 1
+        if not children[node.parent] and node.parent in ranks:
+            heapq.heappush(heap, ranks[node.parent])
 
 
 def _rank(node: Node) -> tuple[int, int, float, int]:
     if node.why is Why.ACCESS:
         return 1, 0, node.last_access, node.id
-    return int(node.why is not Why.SPENT), -node.steps, node.last_access, node.id
-
-
-def _on_host_alone(node: Node) -> bool:
-    return node.state is State.HOST
-
-
-def _blocks_device(node: Node) -> bool:
-    return node.state is not State.HOST
-
-
-def _is_node(_node: Node) -> bool:
-    """Host copies go from the end of the tree, whatever is below them."""
-    return True
+    return (0 if node.why is Why.SPENT else 1), -node.steps, node.last_access, node.id

@@ -50,6 +50,7 @@ class LiveSource:
         url: base URL of the server.
         api_key: sent as a bearer token.
         interval_s: seconds between two frames.
+        strict: whether what goes wrong before the first frame is raised by `frames`.
         clock: seconds, for waiting and ages.
         unix_time: for frames of servers that do not tell the time.
 
@@ -62,12 +63,13 @@ class LiveSource:
         url: str,
         api_key: str | None = None,
         interval_s: float = 1.0,
+        strict: bool = False,
         clock: Callable[[], float] = time.monotonic,
         unix_time: Callable[[], float] = time.time,
     ) -> None:
         self._http = Http(url, api_key, _ANSWER_S)
         self.label, self.interval_s = self._http.url, interval_s
-        self._clock, self._unix_time = clock, unix_time
+        self._strict, self._clock, self._unix_time = strict, clock, unix_time
         self._wake = asyncio.Event()
         self._latest: Frame | None = None
         self._last_at = self._clock()  # of a good frame, or the beginning
@@ -91,31 +93,33 @@ class LiveSource:
         return Status(link, label, self._error.why or self._error.what, self._error.hint)
 
     async def frames(self) -> AsyncIterator[Frame]:
-        """The frames, for ever (see `Source`)."""
+        """The frames, for ever (see `Source`).
+
+        Raises:
+            ServerUnreachable: if strict: nothing answers, or not as kvflow does.
+            NotAuthorised: if strict: the server wants another key.
+            TimedOutError, RefusedError, NonsenseError: if strict: it does not answer properly.
+        """
         async with self._http:
             while True:
                 began = self._clock()
                 try:
-                    frame = await self.ask()
+                    frame = await self._ask()
                 except KvflowError as error:
+                    if self._strict:
+                        raise
                     await self._rest(self._failed(error))
                     continue
+                self._strict = False
                 yield frame
                 wait_s = self.interval_s - (self._clock() - began)
-                await self._rest(_REST_S if _more_follows(frame) else max(_REST_S, wait_s))
+                await self._rest(_REST_S if more_follows(frame) else max(_REST_S, wait_s))
 
     def refresh(self) -> None:
         """Ask now."""
         self._wake.set()
 
-    async def ask(self) -> Frame:
-        """The next frame, for callers that want errors instead of a status.
-
-        Raises:
-            ServerUnreachable: nothing answers, or not as kvflow does.
-            NotAuthorised: the server wants another key.
-            TimedOutError, RefusedError, NonsenseError: it does not answer properly.
-        """
+    async def _ask(self) -> Frame:
         before, self._latest = self._latest, None
         frame = await self._get(before.seq if before else 0)
         if frame.delta_since is not None and not _follows(frame, before):
@@ -184,7 +188,8 @@ def _follows(frame: Frame, before: Frame | None) -> bool:
     return before is not None and (frame.boot, frame.delta_since) == (before.boot, before.seq)
 
 
-def _more_follows(frame: Frame) -> bool:
+def more_follows(frame: Frame) -> bool:
+    """Whether the rest of the tree is to be asked for at once."""
     return frame.nodes_left_out and frame.boot != ""  # a server without deltas sends no rest
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Final
 
 import msgspec
 
@@ -14,7 +13,6 @@ from kvflow.tui.source import Link, Status
 from kvflow.tui.tree import Tree
 from kvflow.tui.words import clock as clock_words
 
-SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 _LEAST_REST_S = 0.05  # between two frames that are shown, however fast it plays
 
 

@@ -4,12 +4,13 @@ Pure. What is computed for each row of a large tree is an id and a level; what a
 looked up when it is drawn.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Final, NamedTuple, Self, overload
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Self, overload
 
 from kvflow.errors import UsageError
 from kvflow.frames import Node, State
@@ -131,7 +132,7 @@ class Rows(Sequence[Row]):
         if node is None:
             node = store.ghosts[node_id].node
         expanded = None
-        if not self._view.flat and any(True for _ in store.tree.children(node_id)):
+        if not self._view.flat and store.tree.children(node_id):
             expanded = node_id not in self._view.collapsed
         return Row(
             node=node,
@@ -162,10 +163,7 @@ def flatten(store: Store, view: View) -> Rows:
         if view.sort.descending:
             ids.reverse()
         return Rows(store, view, ids, [0] * len(ids))
-    ids, levels = [], []
-    for node_id, level in _walk(store, view):
-        ids.append(node_id)
-        levels.append(level)
+    ids, levels = _walk(store, view)
     return Rows(store, view, ids, levels)
 
 
@@ -189,33 +187,46 @@ def keep_selection(before: Rows, selected: int, now: Rows) -> int | None:
     return min(was or 0, len(now) - 1) if len(now) else None
 
 
-def _walk(store: Store, view: View) -> Iterator[tuple[int, int]]:
-    tree, nodes = store.tree, store.tree.nodes
-    shown = _with_paths(store, view.filter) if view.filter else None
+def _walk(store: Store, view: View) -> tuple[list[int], list[int]]:
+    """Ids and levels, depth first. Bare numbers only: there may be fifty thousand."""
+    tree, collapsed = store.tree, view.collapsed
+    in_order = _order(store, view)
     ghosts = _ghosts_by_parent(store, view.filter)
-    key, turned = _KEYS[view.sort.column], view.sort.descending
-
-    def in_order(ids: Sequence[int]) -> Sequence[int]:
-        """The last to be shown first: they go on a stack."""
-        if shown is not None:
-            ids = [one for one in ids if one in shown]
-        if len(ids) < 2:
-            return ids
-        found = sorted((nodes[one] for one in ids), key=key, reverse=not turned)
-        return [node.id for node in found]
-
-    todo = [(one, 0) for one in in_order(tree.tops())]
-    yield from ((one, 0) for parent in ghosts if parent not in nodes for one in ghosts[parent])
+    ids = [one for parent in ghosts if parent not in tree.nodes for one in ghosts[parent]]
+    levels = [0] * len(ids)
+    todo = in_order(tree.tops())
+    levels_to_do = [0] * len(todo)
     while todo:
-        node_id, level = todo.pop()
-        yield node_id, level
-        if node_id in view.collapsed:
+        node_id, level = todo.pop(), levels_to_do.pop()
+        ids.append(node_id)
+        levels.append(level)
+        if node_id in collapsed:
             continue
-        for ghost in ghosts.get(node_id, ()):
-            yield ghost, level + 1
-        below = in_order(list(tree.children(node_id)))
-        if below:
-            todo.extend((one, level + 1) for one in below)
+        if node_id in ghosts:
+            ids.extend(ghosts[node_id])
+            levels.extend([level + 1] * len(ghosts[node_id]))
+        children = tree.children(node_id)
+        if children:
+            below = in_order(children)
+            todo.extend(below)
+            levels_to_do.extend([level + 1] * len(below))
+    return ids, levels
+
+
+def _order(store: Store, view: View) -> Callable[[Collection[int]], list[int]]:
+    """What puts siblings on a stack: those that are shown, the last one first."""
+    nodes, key, turned = store.tree.nodes, _KEYS[view.sort.column], view.sort.descending
+    shown = _with_paths(store, view.filter) if view.filter else None
+
+    def in_order(siblings: Collection[int]) -> list[int]:
+        if shown is not None:
+            siblings = [one for one in siblings if one in shown]
+        if len(siblings) < 2:
+            return list(siblings)
+        ordered = sorted([nodes[one] for one in siblings], key=key, reverse=not turned)
+        return [node.id for node in ordered]
+
+    return in_order
 
 
 def _with_paths(store: Store, wanted: Filter) -> set[int]:
@@ -239,15 +250,15 @@ def _ghosts_by_parent(store: Store, wanted: Filter) -> dict[int, list[int]]:
 
 
 _STATES = {state: place for place, state in enumerate(State)}
-_KEYS: dict[Column, Callable[[Node], tuple[float | str | tuple[str, ...], int]]] = {
-    Column.ID: lambda node: (0, node.id),
-    Column.TOKENS: lambda node: (node.tokens, node.id),
-    Column.DEPTH: lambda node: (node.depth, node.id),
+_KEYS: dict[Column, Callable[[Node], Any]] = {
+    Column.ID: attrgetter("id"),
+    Column.TOKENS: attrgetter("tokens", "id"),
+    Column.DEPTH: attrgetter("depth", "id"),
     Column.STATE: lambda node: (_STATES[node.state], node.id),
-    Column.STEPS: lambda node: (node.steps, node.id),
-    Column.WHY: lambda node: (node.why, node.id),
-    Column.AGENTS: lambda node: (node.agents, node.id),
-    Column.LOCKS: lambda node: (node.locks, node.id),
-    Column.HITS: lambda node: (node.hits, node.id),
-    Column.USED: lambda node: (node.last_access, node.id),
+    Column.STEPS: attrgetter("steps", "id"),
+    Column.WHY: attrgetter("why", "id"),
+    Column.AGENTS: attrgetter("agents", "id"),
+    Column.LOCKS: attrgetter("locks", "id"),
+    Column.HITS: attrgetter("hits", "id"),
+    Column.USED: attrgetter("last_access", "id"),
 }

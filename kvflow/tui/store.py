@@ -113,13 +113,20 @@ class Store:
         return tuple(self._past.get(node_id, ()))
 
     def subtree(self, node_id: int) -> Subtree:
-        """Sums over a node and what is below it. O(tree) once a frame, then O(1).
+        """Sums over a node and what is below it. O(nodes below) once a frame, then O(1).
 
         Raises:
             KeyError: no such node.
         """
         if self._subtrees_of != self.version:
-            self._subtrees, self._subtrees_of = _subtrees(self.tree), self.version
+            self._subtrees, self._subtrees_of = {}, self.version
+        if node_id not in self._subtrees:
+            found = [self.tree.nodes[node_id], *self.tree.below(node_id)]
+            self._subtrees[node_id] = Subtree(
+                len(found),
+                sum(node.tokens for node in found),
+                sum(node.tokens for node in found if on_device(node)),
+            )
         return self._subtrees[node_id]
 
     def _restart(self) -> None:
@@ -165,21 +172,3 @@ def _looks_different(one: Node, other: Node) -> bool:
         or one.why is not other.why
         or one.agents != other.agents
     )
-
-
-def _subtrees(tree: Tree) -> dict[int, Subtree]:
-    order: list[int] = tree.tops()
-    for node_id in order:  # grows while it is walked: parents before children
-        order.extend(tree.children(node_id))
-    sums: dict[int, Subtree] = {}
-    for node_id in reversed(order):
-        node = tree.nodes[node_id]
-        nodes, tokens = 1, node.tokens
-        device_tokens = node.tokens if on_device(node) else 0
-        for child in tree.children(node_id):
-            below = sums[child]
-            nodes += below.nodes
-            tokens += below.tokens
-            device_tokens += below.device_tokens
-        sums[node_id] = Subtree(nodes, tokens, device_tokens)
-    return sums

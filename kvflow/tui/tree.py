@@ -4,7 +4,7 @@ Pure. A whole frame replaces the tree, a delta changes it. What a server sends i
 be a tree: no walk here recurses, and none goes in circles.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from kvflow.frames import Frame, Node
@@ -62,7 +62,7 @@ class Tree:
         copied._unseen_parents = dict(self._unseen_parents)
         return copied
 
-    def children(self, node_id: int) -> Iterable[int]:
+    def children(self, node_id: int) -> Collection[int]:
         """Ids of the nodes right below, in the order in which they came."""
         return self._children.get(node_id, _NO_CHILDREN)
 
@@ -84,8 +84,8 @@ class Tree:
         todo = list(self.children(node_id))
         while todo:
             one = todo.pop()
-            yield self.nodes[one]
             if one != node_id:
+                yield self.nodes[one]
                 todo.extend(self.children(one))
 
     def _put(self, node: Node, before: Node | None) -> None:
