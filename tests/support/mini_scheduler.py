@@ -69,6 +69,7 @@ class MiniScheduler:
         *,
         answer: int = 4,
         extra_key: str | None = None,
+        cache_salt: str | None = None,
         rid: str | None = None,
     ) -> Any:
         """A request is queued; `tag` is its custom_params, `answer` its number of tokens."""
@@ -80,6 +81,7 @@ class MiniScheduler:
                 temperature=0, max_new_tokens=answer, ignore_eos=True, custom_params=tag
             ),
             extra_key=extra_key,
+            cache_salt=cache_salt,
             vocab_size=1 << 20,
         )
         self._queue(req)
