@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 import msgspec
@@ -92,7 +92,7 @@ class LiveSource:
             label = f"{_LABELS[link]} ({self._retry_words()})"
         return Status(link, label, self._error.why or self._error.what, self._error.hint)
 
-    async def frames(self) -> AsyncIterator[Frame]:
+    async def frames(self) -> AsyncGenerator[Frame]:
         """The frames, for ever (see `Source`).
 
         Raises:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
 import msgspec
 
@@ -107,7 +107,7 @@ class ReplaySource:
         """Look at once whether another frame is due."""
         self._wake.set()
 
-    async def frames(self) -> AsyncIterator[Frame]:
+    async def frames(self) -> AsyncGenerator[Frame]:
         """The frames as they are due, several in one where they come too fast (see `Source`)."""
         while True:
             if self._endless and self._shown == len(self._recording) - 1 and not self._paused:

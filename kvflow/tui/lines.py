@@ -1,0 +1,194 @@
+"""A server at one moment in lines of text: `kvflow top --once`.
+
+Pure. Drawn with the same functions as the screens.
+"""
+
+from collections.abc import Mapping
+from itertools import islice
+
+from kvflow.frames import AgentState, Frame
+from kvflow.tui.glyphs import ASCII, UNICODE
+from kvflow.tui.history import hit_shares
+from kvflow.tui.rows import Rows, Sort
+from kvflow.tui.screen import figures, tree_cells
+from kvflow.tui.screen.chart import Part, bar
+from kvflow.tui.screen.columns import Column, header, line_of, place
+from kvflow.tui.screen.ink import Ink, Line, Piece, apart, fit, shorten
+from kvflow.tui.screen.panels import pools
+from kvflow.tui.screen.view import WINDOWS_S, View
+from kvflow.tui.source import Status
+from kvflow.tui.store import Store
+from kvflow.tui.words import plural
+
+_POOL_LINES = 6
+_HIT_BAR = 30
+_AGENTS = (
+    Column("agent", "agent", 16, right=False, stretch=True),
+    Column("steps", "steps", 5),
+    Column("now", "now", 4),
+    Column("bar", "prefix", 20, right=False, stretch=True),
+    Column("device", "device", 6),
+    Column("host", "host", 6),
+    Column("absent", "absent", 6),
+)
+
+
+def picture(
+    store: Store,
+    rows: Rows,
+    sort: Sort,
+    status: Status,
+    label: str,
+    *,
+    width: int,
+    most: int,
+    plain: bool,
+) -> list[Line]:
+    """A server at one moment: what it does, how full it is, who speaks next, and its tree.
+
+    Args:
+        store: what is known; must have a frame.
+        rows: of the tree, all that could be shown.
+        sort: by what they are sorted.
+        status: of the source.
+        label: of the source.
+        width: in cells; no line is longer.
+        most: rows of the tree, and agents, that are shown.
+        plain: no characters beyond ASCII.
+    """
+    frame = store.frame
+    assert frame is not None
+    view = View(store, ASCII if plain else UNICODE, WINDOWS_S[0], plain)
+    return [
+        *_head(view, frame, status, label, width),
+        [],
+        *pools.draw(view, width, _POOL_LINES),
+        [],
+        *_agents(view, frame, width, most),
+        [],
+        *_tree(view, frame, rows, sort, width, most),
+    ]
+
+
+def _head(view: View, frame: Frame, status: Status, label: str, width: int) -> list[Line]:
+    first = apart(
+        [Piece("kvflow top  ", Ink.STRONG), Piece(shorten(label, width - 40, view.ellipsis))],
+        [Piece("mode "), Piece(frame.mode, Ink.STRONG), Piece(f"  {status.label}", Ink.ACCENT)],
+        width,
+    )
+    trouble = "kvflow has failed in this server: SGLang goes on as in mode off"
+    counters = frame.counters
+    lines: list[Line] = [
+        first,
+        *([[Piece(trouble, Ink.ERROR)]] if frame.degraded else []),
+        [
+            Piece(f"{frame.running} running, {frame.waiting} waiting, "),
+            Piece(f"{plural(frame.runs, 'live run')}; since the start "),
+            Piece(f"{plural(counters.tagged_calls, 'tagged call')}, "),
+            Piece(f"{counters.untagged_calls:,} untagged"),
+        ],
+        _hits(view, frame),
+        *_copies(frame),
+    ]
+    return [fit(line, width) for line in lines]
+
+
+def _hits(view: View, frame: Frame) -> Line:
+    shares = hit_shares(frame.counters)
+    if shares is None:
+        return [Piece("prompts found nowhere yet: none was admitted", Ink.MUTED)]
+    full, half, faint = view.glyphs.bar[:3]
+    parts = [
+        Part(shares[0], full, Ink.DEVICE),
+        Part(shares[1], half, Ink.HOST),
+        Part(shares[2], faint, Ink.MUTED),
+    ]
+    words = [
+        f"{figures.share(share)} {name}"
+        for share, name in zip(shares, ("device", "host", "computed"), strict=True)
+    ]
+    return [Piece("prompts "), *bar(parts, 1.0, _HIT_BAR), Piece(f" {', '.join(words)}")]
+
+
+def _copies(frame: Frame) -> list[Line]:
+    counters = frame.counters
+    issued = counters.prefetched_tokens
+    prefetched = f"prefetched {figures.tokens(issued)} tokens"
+    if issued:
+        shares = (
+            figures.share(tokens / issued)
+            for tokens in (
+                counters.prefetched_used_tokens,
+                counters.prefetched_late_tokens,
+                counters.prefetched_wasted_tokens,
+            )
+        )
+        prefetched += ": {} used, {} late, {} wasted".format(*shares)
+    evicted = (
+        f"evicted {figures.tokens(counters.evicted_device_tokens)} tokens from the device, "
+        f"{figures.tokens(counters.evicted_host_tokens)} from the host"
+    )
+    return [[Piece(prefetched)], [Piece(evicted)]]
+
+
+def _agents(view: View, frame: Frame, width: int, most: int) -> list[Line]:
+    if not frame.agents:
+        return [[Piece("no agent has called yet: calls need a tag (kvflow.client)", Ink.MUTED)]]
+    agents = sorted(frame.agents, key=_nearest_first)
+    placed = place(_AGENTS, width)
+    widths = {column.name: cells for column, cells in placed}
+    lines = [header(placed)]
+    lines += [line_of(placed, _agent(view, agent, widths)) for agent in agents[:most]]
+    return [*lines, *_left_out(len(agents) - most, "agent")]
+
+
+def _nearest_first(agent: AgentState) -> tuple[float, str, str]:
+    return float("inf") if agent.steps is None else agent.steps, agent.client, agent.agent
+
+
+def _agent(view: View, agent: AgentState, widths: Mapping[str, int]) -> dict[str, Line]:
+    full, half, faint = view.glyphs.bar[:3]
+    absent = max(0, agent.prefix_tokens - agent.device_tokens - agent.host_tokens)
+    parts = [
+        Part(agent.device_tokens, full, Ink.DEVICE),
+        Part(agent.host_tokens, half, Ink.HOST),
+        Part(absent, faint, Ink.MUTED),
+    ]
+    name = figures.agent(f"{agent.client}/{agent.agent}", widths["agent"], view.ellipsis)
+    return {
+        "agent": [Piece(name)],
+        "steps": [Piece("-" if agent.steps is None else str(agent.steps), Ink.STRONG)],
+        "now": [Piece(str(agent.in_flight), Ink.ACCENT)] if agent.in_flight else [],
+        "bar": bar(parts, agent.prefix_tokens, widths.get("bar", 0)),
+        "device": [Piece(figures.tokens(agent.device_tokens))],
+        "host": [Piece(figures.tokens(agent.host_tokens))],
+        "absent": [Piece(figures.tokens(absent))],
+    }
+
+
+def _tree(view: View, frame: Frame, rows: Rows, sort: Sort, width: int, most: int) -> list[Line]:
+    clients = {agent.client for agent in frame.agents}
+    nodes = view.store.tree.nodes.values()
+    look = tree_cells.Look(
+        glyphs=view.glyphs,
+        plain=view.plain,
+        bytes_per_token=frame.bytes_per_token,
+        client=clients.pop() if len(clients) == 1 else None,
+        newest=max((node.last_access for node in nodes), default=0.0),
+        largest=max((node.tokens for node in nodes), default=0),
+    )
+    placed = place(tree_cells.COLUMNS, width)
+    widths = {column.name: cells for column, cells in placed}
+    arrow = view.glyphs.descending if sort.descending else view.glyphs.ascending
+    lines = [header(placed, sort.column, arrow)]
+    for row in islice(rows, most):
+        shown = tree_cells.cells(row, look, widths["id"], widths["agents"])
+        lines.append(line_of(placed, shown))
+    known = len(view.store.tree.nodes)
+    if known < frame.tree_nodes:
+        lines.append([Piece(f"{known:,} of {frame.tree_nodes:,} nodes are known", Ink.MUTED)])
+    return [*lines, *_left_out(len(rows) - most, "row")]
+
+
+def _left_out(number: int, noun: str) -> list[Line]:
+    return [[Piece(f"and {plural(number, f'more {noun}')}", Ink.MUTED)]] if number > 0 else []
