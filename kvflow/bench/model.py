@@ -52,7 +52,7 @@ def unique_tokens(prefixes: Sequence[Sequence[int]]) -> int:
     """The tokens that a radix tree of some prefixes holds."""
     before: Sequence[int] = ()
     total = 0
-    for prefix in sorted(prefixes):  # next to the one with which it shares most
+    for prefix in sorted(prefixes, key=tuple):  # next to the one with which it shares most
         total += len(prefix) - _common(before, prefix)
         before = prefix
     return total

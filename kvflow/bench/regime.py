@@ -7,6 +7,7 @@ to fit the machine.
 """
 
 import random
+from math import ceil
 from statistics import median
 from typing import NamedTuple
 
@@ -50,13 +51,19 @@ def pools(setting: Setting, fixed: FixedSet) -> Pools:
     pressed = round(setting.pool_ratio * fixed.unique)
     largest = fixed.longest + _largest_tail(setting.driven)
     if pressed <= largest:
-        least = (largest + 1) / fixed.unique
+        least = ceil((largest + 1) / fixed.unique * 100) / 100
         raise UsageError(
             f"--pool-ratio {setting.pool_ratio:g} leaves {pressed} tokens for the device pool",
             f"the longest call of {setting.name} needs {largest}",
-            f"take more than {least:.2f}, or shorter prompts: --fixed, --dynamic, --output",
+            f"take at least {least:.2f}, or shorter prompts: --fixed, --dynamic, --output",
         )
     return Pools(pressed, limit)
+
+
+def usual_pool_ratio(loaded: Loaded, fixed: FixedSet) -> float:
+    """The ratio that is taken where nobody asks for one: 0.43, or what one call needs at least."""
+    least = 1.05 * (fixed.longest + _largest_tail(loaded)) / fixed.unique
+    return max(DEFAULT_POOL_RATIO, ceil(least * 100) / 100)
 
 
 def _tails(setting: Setting) -> int:
@@ -85,18 +92,17 @@ async def recompute_seconds(server: Server, tokens: int, seed: int) -> float:
     Raises:
         KvflowError: a call fails, or a hit takes as long as a miss.
     """
-    chance, times = random.Random(seed), []
+    chance = random.Random(seed)
+    misses: list[float] = []
+    hits: list[float] = []
     vocabulary = await server.vocabulary()
     for number in range(_TRIES):
         prefix = chance.choices(vocabulary, k=tokens)
-        pair = []
-        for what in ("miss", "hit"):
+        for what, times in (("miss", misses), ("hit", hits)):
             prompt = IdsPrompt((*prefix, *chance.choices(vocabulary, k=_TAIL_TOKENS)))
             name = f"measuring what recomputing costs ({what} {number + 1})"
             answer = await server.ask(prompt, max_tokens=1, what=name, exact=True)
-            pair.append(answer.ttft_s)
-        times.append(pair)
-    misses, hits = zip(*times, strict=True)
+            times.append(answer.ttft_s)
     seconds = median(misses) - median(hits)
     if seconds <= 0:
         raise KvflowError(

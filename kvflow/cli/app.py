@@ -5,7 +5,7 @@ import sys
 import typer
 
 from kvflow import __version__
-from kvflow.cli import recipe, run, serve, top
+from kvflow.cli import bench, recipe, run, serve, top
 from kvflow.errors import ExitCode, KvflowError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command("serve", cls=serve.Command, context_settings=serve.CONTEXT)(serve.command)
 app.command("run")(run.command)
 app.command("top")(top.command)
+app.add_typer(bench.app, name="bench")
 app.add_typer(recipe.app, name="recipe")
 
 

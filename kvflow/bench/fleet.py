@@ -1,0 +1,112 @@
+"""The servers of a bench: one for each stock arm and one for all of kvflow's modes."""
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from platformdirs import user_log_path
+
+from kvflow.bench.arms import Arm
+from kvflow.bench.regime import Pools
+from kvflow.engine.launch import Device, Launch, Options, Server, before_start, build, demo, verify
+from kvflow.recipe.load import Loaded
+
+
+@dataclass(slots=True)
+class Station:
+    """A server that arms are measured on.
+
+    Attributes:
+        url: where it answers.
+        server: the process, if the bench has started it.
+        holds: the setting and arm that its cache is warm for; None if it is not.
+    """
+
+    url: str
+    server: Server | None = None
+    holds: tuple[str, str] | None = None
+
+    @property
+    def port(self) -> int | None:
+        """Its port, if the bench has started it."""
+        return self.server.launch.port if self.server else None
+
+
+def launches(
+    arms: Sequence[Arm],
+    loaded: Loaded,
+    pools: Pools,
+    *,
+    device: Device,
+    model: str | None,
+    environ: Mapping[str, str],
+) -> dict[str, Launch]:
+    """How to start the servers that some arms need, by family."""
+    found: dict[str, Launch] = {}
+    taken: list[socket.socket] = []
+    with contextlib.ExitStack() as held:
+        for arm in arms:
+            if arm.family in found:
+                continue
+            taken.append(held.enter_context(_free_port()))
+            tokens = pools.limit if arm.family == "limit" else pools.pressed
+            options = Options(
+                device=device,
+                model=model,
+                port=taken[-1].getsockname()[1],
+                with_plugin=arm.mode is not None,
+                mode=arm.mode,
+                host_tier=arm.has_host_tier,
+                sglang_flags=() if tokens is None else ("--max-total-tokens", str(tokens)),
+            )
+            found[arm.family] = build(options, loaded, environ)
+    return found
+
+
+def _free_port() -> socket.socket:
+    """A socket that holds a free port of loopback until it is closed."""
+    probe = socket.socket()
+    probe.bind(("127.0.0.1", 0))
+    return probe
+
+
+@contextlib.contextmanager
+def running(
+    wanted: Mapping[str, Launch],
+    environ: Mapping[str, str],
+    timeout_s: float,
+    narrate: Callable[[str], None],
+) -> Iterator[dict[str, Station]]:
+    """Start servers side by side, and end them with the context.
+
+    Args:
+        wanted: what to start, by family.
+        environ: the environment that they inherit.
+        timeout_s: what one start may take.
+        narrate: is told what is going on, again and again.
+
+    Raises:
+        KvflowError: one of them cannot be started.
+    """
+    for launch in wanted.values():
+        before_start(launch, environ)
+    if any(demo.missing(launch) for launch in wanted.values()):
+        narrate("writing the demo model")
+        demo.write()
+    with contextlib.ExitStack() as stack:
+        stations = {
+            family: Station(launch.url, stack.enter_context(Server(launch, _log(family), environ)))
+            for family, launch in wanted.items()
+        }
+        for family, station in stations.items():
+            assert station.server is not None
+            for step in station.server.progress(timeout_s):
+                narrate(f"starting {family}: {step.phase}")
+            verify.plugin(station.server.launch, station.server.log)
+        yield stations
+
+
+def _log(family: str) -> Path:
+    return user_log_path("kvflow") / f"bench-{family}.log"

@@ -1,0 +1,99 @@
+"""Benching a server that already runs: only modes, which can be switched on it."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kvflow.bench.arms import Arm
+from kvflow.bench.control import steering
+from kvflow.bench.fleet import Station
+from kvflow.bench.measure import Access, take_turn
+from kvflow.bench.plan import Block
+from kvflow.bench.session import Facts, Stage
+from kvflow.bench.setting import Setting
+from kvflow.bench.trial import Trial
+from kvflow.client.server import connect
+from kvflow.errors import UsageError
+from kvflow.recipe.model import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRig:
+    """Uses one running server for all arms.
+
+    Attributes:
+        url: where it answers.
+        access: how it is talked to.
+    """
+
+    url: str
+    access: Access
+
+    def check(self, settings: Sequence[Setting], arms: Sequence[Arm]) -> None:
+        """Refuse what a running server cannot be put to.
+
+        Raises:
+            UsageError: a stock arm, or a pressure that only a start can set.
+        """
+        if stock := [arm.name for arm in arms if arm.mode is None]:
+            raise UsageError(
+                f"--url cannot bench {', '.join(stock)}",
+                "a running server can only be switched between kvflow's modes",
+                "--arms off,prefetch; or leave --url out, and servers are started",
+            )
+        if any(setting.pool_ratio or setting.link_ratio for setting in settings):
+            raise UsageError(
+                "--url goes with neither --pool-ratio nor --link-ratio, nor with a suite",
+                "they are set when a server is started",
+            )
+
+    def key(self, setting: Setting) -> object:
+        """All settings share the server."""
+        return self.url
+
+    @contextlib.contextmanager
+    def opened(
+        self, settings: Sequence[Setting], arms: Sequence[Arm], narrate: Callable[[str], None]
+    ) -> Iterator[Stage]:
+        """The server as it is."""
+        narrate(f"using {self.url}, whose cache is emptied for each mode")
+        yield _LiveStage(Station(self.url), self.access)
+
+
+@dataclass(slots=True)
+class _LiveStage:
+    station: Station
+    access: Access
+    found: Mode | None = None
+
+    async def prepare(self, setting: Setting) -> Facts:
+        """Find out what the server is, and which mode it is in.
+
+        Raises:
+            UsageError: it runs without kvflow.
+            KvflowError: it does not answer.
+        """
+        url, key = self.station.url, self.access.api_key
+        async with connect(url, api_key=key) as server, steering(url, key) as control:
+            self.found = self.found or await control.mode()
+            if self.found is None:
+                raise UsageError(
+                    f"{url} runs without kvflow",
+                    "there is no mode that could be switched",
+                    "kvflow serve --recipe FILE starts one with it",
+                )
+            return {"server": server.info.label, "mode_found": self.found}
+
+    async def take_turn(self, setting: Setting, block: Block) -> Trial:
+        """Measure one mode once."""
+        return await take_turn(setting, block, self.station, self.access)
+
+    async def leave(self) -> None:
+        """Put the mode back that was found.
+
+        Raises:
+            KvflowError: the server does not take it any more.
+        """
+        if self.found is not None:
+            async with steering(self.station.url, self.access.api_key) as control:
+                await control.switch(self.found)

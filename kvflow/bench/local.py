@@ -1,0 +1,181 @@
+"""Benching servers of our own: started for it, pressed by ratios, ended with it."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kvflow.bench.arms import Arm
+from kvflow.bench.control import steering
+from kvflow.bench.fleet import Station, launches, running
+from kvflow.bench.measure import Access, take_turn
+from kvflow.bench.model import FixedSet, fixed_set, kv_bytes_per_token
+from kvflow.bench.plan import Block
+from kvflow.bench.regime import Pools, link_gbps, pools, recompute_seconds
+from kvflow.bench.session import Facts, Stage
+from kvflow.bench.setting import Setting
+from kvflow.bench.trial import Trial
+from kvflow.client.server import connect
+from kvflow.engine.cpu import demo_model
+from kvflow.engine.launch import Device, demo
+from kvflow.errors import UsageError
+from kvflow.recipe.load import Loaded
+
+_START_S = 1800.0
+EMULATED = "CPU engine, emulated link"
+"""The label of every figure that was made with the CPU engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRig:
+    """Starts the servers that arms need.
+
+    Attributes:
+        device: what SGLang runs on.
+        model: to serve; None for the recipe's on a GPU, and the built-in one on a CPU.
+        access: how servers are talked to.
+    """
+
+    device: Device
+    model: str | None
+    access: Access
+    _fixed: dict[str, FixedSet] = field(default_factory=dict)
+
+    def check(self, settings: Sequence[Setting]) -> None:
+        """Find what would make the bench fail, before anything is started.
+
+        Raises:
+            UsageError: a setting makes no sense on this device or with this model.
+            KvflowError: the model cannot be read or written.
+        """
+        for setting in settings:
+            if setting.link_ratio is not None and self.device != "cpu":
+                raise UsageError(
+                    f"--link-ratio {setting.link_ratio:g} is for the CPU engine",
+                    f"on {self.device} the link is real",
+                    "leave it out, or say --device cpu",
+                )
+            self._pools(setting)
+
+    def key(self, setting: Setting) -> object:
+        """Servers can be shared where pools and the served workflow are the same."""
+        recipe = setting.served.recipe
+        return self._pools(setting).pressed, recipe.name, tuple(recipe.agents)
+
+    @contextlib.contextmanager
+    def opened(
+        self, settings: Sequence[Setting], arms: Sequence[Arm], narrate: Callable[[str], None]
+    ) -> Iterator[Stage]:
+        """Servers for all arms.
+
+        Raises:
+            KvflowError: one of them cannot be started.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            link, environ = Path(folder) / "link.gbps", dict(os.environ)
+            link.write_text("")
+            if self.device == "cpu":
+                environ["KVFLOW_LINK_GBPS"] = f"@{link}"
+            sizes = [self._pools(setting) for setting in settings]
+            wanted = launches(
+                arms,
+                settings[0].served,
+                Pools(sizes[0].pressed, max(size.limit for size in sizes)),
+                device=self.device,
+                model=self.model,
+                environ=environ,
+            )
+            with running(wanted, environ, _START_S, narrate) as stations:
+                yield _LocalStage(self, stations, link)
+
+    def fixed(self, loaded: Loaded) -> FixedSet:
+        """The size of a recipe's fixed prefixes."""
+        return fixed_set(loaded, self.model_of(loaded))
+
+    def model_of(self, loaded: Loaded) -> str:
+        """Path or name of the model that serves a recipe.
+
+        Raises:
+            UsageError: nobody names one.
+            KvflowError: the built-in model cannot be written.
+        """
+        if self.model is not None:
+            return self.model
+        if self.device == "cpu":
+            if not demo_model.folder().is_dir():
+                demo.write()
+            return str(demo_model.folder())
+        if loaded.recipe.engine.model is None:
+            raise UsageError(
+                "no model to serve",
+                "neither the recipe's engine.model nor --model names one",
+                "kvflow bench RECIPE --model Qwen/Qwen2.5-7B-Instruct",
+            )
+        return loaded.recipe.engine.model
+
+    def _pools(self, setting: Setting) -> Pools:
+        if setting.name not in self._fixed:
+            self._fixed[setting.name] = self.fixed(setting.served)
+        return pools(setting, self._fixed[setting.name])
+
+    def facts(self, setting: Setting) -> Facts:
+        """What is set up for a setting, before the link is known."""
+        sizes = self._pools(setting)
+        return {
+            "device": self.device,
+            "model": Path(self.model_of(setting.served)).name,
+            "fixed_tokens": self._fixed[setting.name].unique,
+            "longest_prefix_tokens": self._fixed[setting.name].longest,
+            "pool_tokens": sizes.pressed,
+            "limit_pool_tokens": sizes.limit,
+        }
+
+
+@dataclass(slots=True)
+class _LocalStage:
+    """Servers that are up. The link file says how fast the emulated link is."""
+
+    rig: LocalRig
+    stations: Mapping[str, Station]
+    link: Path
+    recompute_s: dict[int, float] = field(default_factory=dict)
+
+    async def prepare(self, setting: Setting) -> Facts:
+        """Measure what recomputing a prefix costs, and set the link by it (CPU engine)."""
+        facts = self.rig.facts(setting)
+        if self.rig.device != "cpu":
+            return facts
+        facts |= {"label": EMULATED, "dtype": demo_model.best_dtype()}
+        tokens = int(facts["longest_prefix_tokens"] or 0)
+        if tokens not in self.recompute_s:
+            self.recompute_s[tokens] = await self._measure_recompute(tokens)
+        facts["recompute_ms"] = self.recompute_s[tokens] * 1e3
+        if setting.link_ratio is not None:
+            model = self.rig.model_of(setting.served)
+            prefix_bytes = tokens * kv_bytes_per_token(model, demo_model.best_dtype())
+            gbps = link_gbps(setting.link_ratio, self.recompute_s[tokens], prefix_bytes)
+            self.link.write_text(str(gbps))
+            facts["link_gbps"] = gbps
+        return facts
+
+    async def take_turn(self, setting: Setting, block: Block) -> Trial:
+        """Measure one arm once."""
+        station = self.stations[block.arm.family]
+        return await take_turn(setting, block, station, self.rig.access)
+
+    async def leave(self) -> None:
+        """Nothing to put back: the servers end with the stage."""
+
+    async def _measure_recompute(self, tokens: int) -> float:
+        self.link.write_text("")
+        station = self.stations.get("hicache") or next(iter(self.stations.values()))
+        station.holds = None
+        access = self.rig.access
+        async with (
+            connect(station.url, timeout_s=access.timeout_s) as server,
+            steering(station.url) as control,
+        ):
+            await control.flush()
+            return await recompute_seconds(server, tokens, seed=tokens)

@@ -1,0 +1,1 @@
+"""How a bench tells what it found: terminal, JSON, CSV, Markdown, and a folder with pictures."""

@@ -1,0 +1,95 @@
+"""Numbers and settings in words, the same in every report."""
+
+from kvflow.bench.arms import baseline
+from kvflow.bench.result import ArmFigures, Document, SpeedupFigure
+from kvflow.bench.stats import Claim
+from kvflow.bench.verdict import in_words
+
+COLUMNS = ("arm", "run s", "TTFT ms", "device", "host", "anew", "run speed-up", "TTFT speed-up")
+
+
+def heading(document: Document) -> str:
+    """What was measured, in a line."""
+    setup = document.setup
+    name = setup["setting"]
+    parts = [document.recipe if name == document.recipe else f"{document.recipe}, {name}"]
+    parts.append(f"{setup['agents']} agents")
+    if setup["pool_ratio"] is not None:
+        parts.append(f"pool for {setup['pool_ratio']:g} of their prompts")
+    if setup["link_ratio"] is not None:
+        parts.append(f"loading takes {setup['link_ratio']:g} of recomputing")
+    if setup["concurrency"] > 1:
+        parts.append(f"{setup['concurrency']} runs at once")
+    if setup["plain_lanes"]:
+        parts.append(f"{setup['plain_lanes']} plain chats beside")
+    return "; ".join(parts)
+
+
+def conditions(document: Document) -> str:
+    """How it was measured, in a line."""
+    setup, repeats = document.setup, {arm.repeats for arm in document.arms.values()}
+    counted = f"{min(repeats)} to {max(repeats)}" if len(repeats) > 1 else f"{min(repeats)}"
+    said = f"{counted} repeats of {setup['runs']} runs, arms in turns; 95 % intervals"
+    label = setup.get("label")
+    return f"{label}; {said}" if label else said
+
+
+def cells(document: Document, name: str) -> tuple[str, ...]:
+    """The row of an arm, one text for each of COLUMNS."""
+    arm, base = document.arms[name], baseline(list(document.arms))
+    if arm.run_s is None:
+        return (name, *["-"] * (len(COLUMNS) - 1))
+    return (
+        name,
+        f"{arm.run_s.mean:.2f}",
+        f"{arm.metrics['mean_ttft_ms']:,.0f}",
+        *(f"{share:.0%}" for share in shares(arm)),
+        *(_speedup(document, name, base, metric) for metric in ("run", "ttft")),
+    )
+
+
+def shares(arm: ArmFigures) -> tuple[float, float, float]:
+    """Of the reusable tokens: found on the device, on the host, and computed anew."""
+    return arm.device_share, arm.host_share, max(0.0, 1 - arm.device_share - arm.host_share)
+
+
+def _speedup(document: Document, name: str, base: str | None, metric: str) -> str:
+    if name == base:
+        return "1"
+    found = document.speedup(f"{name}/{base}", metric)
+    if found is None:  # the baseline stands later in the order of arms
+        inverse = document.speedup(f"{base}/{name}", metric)
+        found = inverted(inverse) if inverse else None
+    return "-" if found is None else claimed(found)
+
+
+def inverted(ratio: SpeedupFigure) -> SpeedupFigure:
+    """The same comparison the other way round."""
+    turned = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}
+    low, high = ratio.high, ratio.low
+    return SpeedupFigure(
+        mean=1 / ratio.mean,
+        low=1 / low if low else None,
+        high=1 / high if high else None,
+        claim=turned.get(ratio.claim, ratio.claim),
+    )
+
+
+def claimed(ratio: SpeedupFigure) -> str:
+    """A speed-up with its interval, and what may not be claimed."""
+    unsaid = "" if ratio.claim in (Claim.FASTER, Claim.SLOWER) else f" {ratio.claim.value}"
+    return f"{in_words(ratio)}{unsaid}"
+
+
+def paper(document: Document) -> list[str]:
+    """The paper's figures beside ours, a line for each baseline; none if it has no such setting."""
+    said = document.setup.get("paper")
+    if said is None:
+        return []
+    ours = next((arm for arm in ("full", "prefetch", "evict") if arm in document.arms), None)
+    lines = []
+    for base, speedup in said["speedups"].items():
+        found = document.speedup(f"{ours}/{base}")
+        here = f"here {ours}: {claimed(found)}" if found else "not measured here"
+        lines.append(f"paper, KVFlow over {base}: {speedup:g} ({said['source']}); {here}")
+    return lines

@@ -1,0 +1,200 @@
+"""The result in words: what to expect on this box, why, and which setting would change it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kvflow.bench.arms import ARMS
+from kvflow.bench.result import ArmFigures, SpeedupFigure, Verdict
+from kvflow.bench.stats import Claim
+
+_ALL_RESIDENT = 0.97
+_SMALL_PREFIX = 0.05  # of a call, that computing its prefix anew takes
+_FEW_TOKENS = 300  # published prompts are often shorter; not worth keeping
+_LITTLE_PREFILL = 0.15  # of a call, until its first token
+_MOSTLY_HOST = 0.5
+_WIDE = 1.25  # upper over lower end of an interval
+_OFTEN_LATE = 0.3
+_MORE_MISMATCH = 0.05
+
+
+class Finding(NamedTuple):
+    """One cause, and what would change it (may be nothing)."""
+
+    reason: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a verdict rests on.
+
+    Attributes:
+        arms: figures by arm.
+        runs: speed-ups of whole runs, by `arm/baseline`.
+        ttft: of the first token.
+        recompute_ms: what computing the longest prefix costs; None if it was not measured.
+        emulated: whether link and pool are those of the CPU engine.
+    """
+
+    arms: Mapping[str, ArmFigures]
+    runs: Mapping[str, SpeedupFigure]
+    ttft: Mapping[str, SpeedupFigure]
+    recompute_ms: float | None
+    emulated: bool
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict on kvflow's mode (prefetch where it was measured) against stock."""
+    measured = [name for name, arm in evidence.arms.items() if arm.run_s is not None]
+    ours = _first(measured, ("prefetch", "full", "evict", "off"))
+    base = _first(measured, ("hicache", "lru", "off", "evict"))
+    findings = [Finding(f"{name}: {arm.failure}") for name, arm in evidence.arms.items()
+                if arm.failure]  # fmt: skip
+    if ours is None or base is None or f"{ours}/{base}" not in evidence.runs:
+        headline = "Nothing can be said: kvflow and what it is compared with were not both measured"
+        return _verdict(f"{headline}.", findings)
+    findings += _reasons(evidence, ours, base)
+    return _verdict(_headline(evidence, ours, base), findings)
+
+
+def _verdict(headline: str, findings: list[Finding]) -> Verdict:
+    return Verdict(
+        headline=headline,
+        reasons=[finding.reason for finding in findings],
+        advice=list(dict.fromkeys(finding.advice for finding in findings if finding.advice)),
+    )
+
+
+def _first(measured: list[str], wanted: tuple[str, ...]) -> str | None:
+    return next((name for name in wanted if name in measured), None)
+
+
+def in_words(ratio: SpeedupFigure) -> str:
+    """A speed-up with its interval."""
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.mean:.2f}"
+    return f"{ratio.mean:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+
+
+def _headline(evidence: Evidence, ours: str, base: str) -> str:
+    runs, ttft = evidence.runs[f"{ours}/{base}"], evidence.ttft[f"{ours}/{base}"]
+    us, them = f"kvflow ({ours})", ARMS[base].label
+    match runs.claim:
+        case Claim.FASTER:
+            said = f"Expect {us} to finish a run {in_words(runs)} times as fast as {them}"
+        case Claim.SLOWER:
+            said = f"Expect {us} to be slower: {in_words(runs)} times as fast as {them}"
+        case Claim.NO_DIFFERENCE:
+            said = f"Expect no difference: a run takes {us} and {them} as long, {in_words(runs)}"
+        case Claim.UNKNOWN:
+            said = f"A single repeat says nothing yet: {us} was {runs.mean:.2f} times as fast"
+    if ttft.claim in (Claim.FASTER, Claim.SLOWER):
+        said += f"; the first token comes {in_words(ttft)} times as soon"
+    return f"{said}."
+
+
+def _reasons(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
+    own, other = evidence.arms[ours], evidence.arms[base]
+    yield Finding(_where(own, ours, other, base))
+    yield from _pressure(evidence, other, base)
+    yield from _link(evidence, ours, base)
+    yield from _lateness(own)
+    yield from _limit(evidence, ours)
+    yield from _noise(evidence.runs[f"{ours}/{base}"])
+    yield from _answers(own, ours, other, base)
+    if evidence.emulated:
+        yield Finding("CPU engine, emulated link: ratios mean something here, times do not.")
+
+
+def _where(own: ArmFigures, ours: str, other: ArmFigures, base: str) -> str:
+    def told(arm: ArmFigures, name: str) -> str:
+        anew = max(0.0, 1 - arm.device_share - arm.host_share)
+        return (
+            f"{name} found {arm.device_share:.0%} of the reusable tokens on the device, loaded "
+            f"{arm.host_share:.0%} from the host and computed {anew:.0%} anew"
+        )
+
+    return f"{told(other, base)}; {told(own, ours)}."
+
+
+def _pressure(evidence: Evidence, other: ArmFigures, base: str) -> Iterator[Finding]:
+    call_ms, ttft_ms = other.metrics["mean_e2el_ms"], other.metrics["mean_ttft_ms"]
+    if other.device_share >= _ALL_RESIDENT:
+        yield Finding(
+            f"The pool holds everything already: {base} had nothing to bring back.",
+            "More agents, longer prompts or more runs at once press the pool: --pool-ratio 0.43",
+        )
+    calls = other.metrics["completed"]
+    tokens = other.reusable_tokens / calls
+    recompute = evidence.recompute_ms
+    if recompute is not None and recompute < _SMALL_PREFIX * call_ms:
+        yield Finding(
+            f"The prompts are too small to matter: computing the longest prefix takes "
+            f"{recompute:.0f} ms of a call of {call_ms:.0f} ms.",
+            "Longer prompts: --fixed 4096",
+        )
+    elif recompute is None and tokens < _FEW_TOKENS:
+        yield Finding(
+            f"The prompts are too small to matter: {tokens:.0f} reusable tokens a call.",
+            "Longer prompts: --fixed 4096",
+        )
+    if ttft_ms < _LITTLE_PREFILL * call_ms:
+        yield Finding(
+            f"Decoding dominates: the first token of {base} comes after {ttft_ms / call_ms:.0%} "
+            "of a call, and no cache makes the rest faster.",
+            "Shorter answers: --output 16",
+        )
+
+
+def _link(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
+    gained = evidence.ttft[f"{ours}/{base}"].claim is Claim.FASTER
+    if evidence.arms[base].host_share >= _MOSTLY_HOST and not gained:
+        yield Finding(
+            f"The link hides everything: {base} loads prefixes from the host when they are asked "
+            "for, and it does not show.",
+            "A slower link or a faster model: --link-ratio 0.5 (CPU engine)",
+        )
+
+
+def _lateness(own: ArmFigures) -> Iterator[Finding]:
+    used = own.engine.get("prefetched_used_tokens", 0)
+    late, wasted = (own.engine.get(f"prefetched_{what}_tokens", 0) for what in ("late", "wasted"))
+    if used and late / used > _OFTEN_LATE:
+        yield Finding(
+            f"{late / used:.0%} of what was prefetched was still on its way when it was needed.",
+            "Longer answers or a faster link leave more time: --output, --link-ratio",
+        )
+    loaded = own.engine.get("prefetched_tokens", 0)
+    if loaded and wasted / loaded > _OFTEN_LATE:
+        yield Finding(f"{wasted / loaded:.0%} of what was prefetched was never used.")
+
+
+def _limit(evidence: Evidence, ours: str) -> Iterator[Finding]:
+    ratio = evidence.runs.get(f"{ours}/limit")
+    if ratio is None or ratio.claim is Claim.UNKNOWN:
+        return
+    if ratio.claim is Claim.SLOWER:
+        yield Finding(f"Room for everything would be faster still: {in_words(ratio)} of its speed.")
+    else:
+        yield Finding(f"It is as fast as a server with room for everything: {in_words(ratio)}.")
+
+
+def _noise(ratio: SpeedupFigure) -> Iterator[Finding]:
+    if ratio.low is not None and ratio.high is not None and ratio.high / ratio.low > _WIDE:
+        yield Finding(
+            f"The interval is wide ({ratio.low:.2f} to {ratio.high:.2f}): the machine is noisy, or "
+            "the repeats are few.",
+            "More repeats on a quiet machine: --repeats 10",
+        )
+
+
+def _answers(own: ArmFigures, ours: str, other: ArmFigures, base: str) -> Iterator[Finding]:
+    if own.mismatch is None or other.mismatch is None:
+        return
+    said = (
+        f"{own.mismatch:.0%} of the answers of {ours} differ from those that {base} computes "
+        f"with an empty cache; {other.mismatch:.0%} of its own with a warm one do."
+    )
+    worse = own.mismatch > other.mismatch + _MORE_MISMATCH
+    yield Finding(said, "This should not be: please report it with the results" if worse else "")

@@ -1,0 +1,155 @@
+import asyncio
+
+import pytest
+from support.bench_server import BenchServer, _bench_routes  # noqa: F401
+from support.recipes import make_recipe
+
+from kvflow.bench.arms import ARMS
+from kvflow.bench.fleet import Station
+from kvflow.bench.measure import Access, take_turn
+from kvflow.bench.plan import Block
+from kvflow.bench.setting import Setting
+from kvflow.bench.trial import Trial, hits
+from kvflow.client.records import CallState
+
+
+@pytest.fixture
+def setting(tmp_path):
+    agents = {
+        "a": {"fixed_tokens": 100, "output_tokens": 5},
+        "b": {"fixed_tokens": 100, "output_tokens": 5, "after": "a"},
+    }
+    loaded = make_recipe(tmp_path, agents, workload={"dynamic_tokens": 10})
+    return Setting(name="flow", served=loaded, driven=loaded, runs=2, concurrency=1)
+
+
+def block(arm="full", repeat=0, *, first=True, last=False) -> Block:
+    return Block("flow", repeat, ARMS[arm], first, last)
+
+
+async def turns(fake, setting, *blocks, timeout_s=20.0) -> list[Trial]:
+    station = Station(fake.url)
+    return [await take_turn(setting, one, station, Access(timeout_s=timeout_s)) for one in blocks]
+
+
+async def test_turn_switches_the_mode_empties_the_cache_and_warms_it_until_hits_settle(setting):
+    with BenchServer().running() as fake:
+        [trial] = await turns(fake, setting, block())
+    assert fake.steps[:2] == ["mode full", "flush"]
+    # Rounds: cold, warm, and one that is like the one before; then two runs are measured.
+    assert trial.warm_rounds == 3
+    assert fake.steps[2:] == ["call a", "call b"] * (3 + 2)
+    assert not trial.failure
+
+
+async def test_turn_measures_runs_with_prompts_that_only_share_fixed_prefixes(setting):
+    with BenchServer().running() as fake:
+        [trial] = await turns(fake, setting, block())
+    assert [run.ok for run in trial.runs] == [True, True]
+    assert [call.state for call in trial.calls] == [CallState.DONE] * 4
+    assert (hits(trial.calls).device_share, hits(trial.calls).reusable) == (1.0, 400)
+    assert all(answer.cached_device < 105 for answer in trial.answers)
+
+
+async def test_turn_of_the_same_arm_goes_on_with_the_warm_cache(setting):
+    with BenchServer().running() as fake:
+        first, second = await turns(fake, setting, block(), block(repeat=1, first=False))
+    assert fake.steps.count("flush") == 1
+    assert (first.warm_rounds, second.warm_rounds) == (3, 0)
+
+
+async def test_turn_of_another_mode_on_the_server_begins_with_an_empty_cache(setting):
+    with BenchServer().running() as fake:
+        await turns(fake, setting, block("evict"), block("full"), block("evict", 1, first=False))
+    assert [step for step in fake.steps if not step.startswith("call")] == [
+        "mode evict", "flush", "mode full", "flush", "mode evict", "flush"
+    ]  # fmt: skip
+
+
+async def test_turn_of_a_stock_arm_switches_no_mode(setting):
+    with BenchServer(mode=None).running() as fake:
+        [trial] = await turns(fake, setting, block("hicache"))
+    assert fake.steps[0] == "flush"
+    assert trial.counts is None
+
+
+async def test_turn_counts_what_the_engine_did_while_runs_were_measured(setting):
+    with BenchServer().running() as fake:
+        [trial] = await turns(fake, setting, block())
+    assert trial.counts["prefetches"] == 4  # the fake counts one a call
+
+
+async def test_turns_of_all_arms_get_other_filler_but_the_same_first_and_last_prompts(setting):
+    asked = {}
+    for arm in ("hicache", "full"):
+        with BenchServer().running() as fake:
+            [trial] = await turns(fake, setting, block(arm, last=True))
+        prompts = [tuple(seen.body["input_ids"]) for seen in fake.seen]
+        asked[arm] = prompts
+        assert prompts[:2] == prompts[-2:]
+        assert trial.cold == trial.again
+        assert len(trial.cold) == 2
+    assert asked["hicache"][:2] == asked["full"][:2]
+    assert not set(asked["hicache"][2:-2]) & set(asked["full"][2:-2])
+
+
+async def test_turn_whose_call_fails_names_it_and_keeps_what_was_measured(setting):
+    calls = []
+
+    def third_measured(seen):
+        calls.append(seen)
+        return 500 if len(calls) == 6 + 3 else None
+
+    with BenchServer(fault=third_measured).running() as fake:
+        [trial] = await turns(fake, setting, block())
+    assert trial.failure.startswith("call 1.0 (a)")
+    assert [call.state for call in trial.calls] == [CallState.DONE] * 2 + [CallState.FAILED]
+
+
+async def test_turn_on_a_server_that_hangs_says_which_call_waited(setting):
+    with BenchServer(fault=lambda seen: "hang").running() as fake:
+        [trial] = await turns(fake, setting, block(), timeout_s=0.2)
+    assert trial.failure.startswith("call 0.0 (a): no answer")
+
+
+async def test_turn_on_a_server_that_is_gone_says_so(setting):
+    [trial] = await turns(BenchServer(url="http://127.0.0.1:9"), setting, block())
+    assert "cannot reach http://127.0.0.1:9" in trial.failure
+
+
+async def test_turn_after_a_failed_one_begins_anew(setting):
+    faults = iter([500])
+    with BenchServer(fault=lambda seen: next(faults, None)).running() as fake:
+        failed, good = await turns(fake, setting, block(), block(repeat=1))
+    assert failed.failure
+    assert (good.failure, good.warm_rounds, fake.steps.count("flush")) == ("", 3, 2)
+
+
+async def test_turn_beside_plain_chats_measures_them_too(setting, monkeypatch):
+    from kvflow.bench import plain
+
+    monkeypatch.setattr(plain, "_PAUSE_S", 0)
+    beside = Setting(
+        name="flow", served=setting.served, driven=setting.driven, runs=8, concurrency=1,
+        plain_lanes=2,
+    )  # fmt: skip
+    with BenchServer().running() as fake:
+        [trial] = await turns(fake, beside, block())
+    assert not trial.failure
+    assert len(trial.plain) > 1
+    assert "plain" not in fake.steps[: 2 + 6]  # while it was warmed
+
+
+async def test_turn_that_is_cancelled_ends_at_once(setting):
+    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+
+    def hang(seen):
+        loop.call_soon_threadsafe(asked.set)
+        return "hang"
+
+    with BenchServer(fault=hang).running() as fake:
+        task = asyncio.create_task(turns(fake, setting, block()))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
