@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from kvflow.tui.screen.ink import Ink, Line, Piece
+from kvflow.tui.screen.ink import Ink, Line, Piece, width_of
 
 _DOTS = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
 """Bits of a braille cell, left and right column, from the bottom up."""
@@ -112,10 +112,17 @@ def bar(parts: Sequence[Part], whole: float, width: int) -> Line:
     return [*line, Piece(" " * left)] if left else line
 
 
-def histogram(counts: Sequence[float], height: int, top: float, part: Part) -> list[Line]:
-    """One column a count, drawn as `part` looks, `top` being the whole height."""
-    heights = [Part(_level(n, top, height) / height, part.glyph, part.ink) for n in counts]
-    return stacked([[column] for column in heights], len(heights), height)
+def legend(parts: Sequence[tuple[str, str, Part]], width: int) -> Line:
+    """What each part is and how much, as name and figure; figures alone where it is narrow."""
+    for with_name in (True, False):
+        line: Line = []
+        for name, figure, part in parts:
+            line.append(Piece(part.glyph, part.ink))
+            line += [Piece(f"{name} ", Ink.MUTED)] if with_name else []
+            line.append(Piece(f"{figure}  "))
+        if width_of(line) - 2 <= width:
+            break
+    return line
 
 
 def _joined(line: Line) -> Line:

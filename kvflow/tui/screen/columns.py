@@ -17,6 +17,7 @@ class Column(NamedTuple):
     right: bool = True  # aligned to the right, as numbers are
     stretch: bool = False  # takes the room that is left
     rank: int = 0  # where there is no room for all, the highest goes first
+    most: int = 10_000  # up to which it stretches
 
 
 class Placed(NamedTuple):
@@ -34,12 +35,18 @@ def place(columns: Sequence[Column], width: int) -> list[Placed]:
     kept = list(columns)
     while len(kept) > 1 and _needed(kept) > width:
         kept.remove(max(kept, key=lambda column: column.rank))
+    if len(kept) == 1:
+        return [Placed(kept[0], width)]
     spare = width - _needed(kept)
-    stretching = sum(column.stretch for column in kept)
+    stretching = [column for column in kept if column.stretch]
     placed = []
     for column in kept:
-        extra = spare // stretching if column.stretch and (spare > 0 or len(kept) == 1) else 0
-        placed.append(Placed(column, max(column.width + extra, 0)))
+        extra = 0
+        if column.stretch:
+            extra = min(spare // len(stretching), column.most - column.width)
+            spare -= extra
+            stretching.remove(column)
+        placed.append(Placed(column, column.width + extra))
     return placed
 
 

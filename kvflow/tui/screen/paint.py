@@ -23,8 +23,11 @@ class Painted(Widget):
     }
 
     def ink_style(self, ink: Ink) -> Style:
-        """What this ink looks like with the theme that is on."""
-        return self.get_component_rich_style(f"ink--{ink}", partial=True)
+        """What this ink looks like with the theme that is on, on any background."""
+        style = self.get_component_rich_style(f"ink--{ink}")
+        return Style(
+            color=style.color, bold=style.bold, italic=style.italic, underline=style.underline
+        )
 
     def strip(self, line: Iterable[Piece], width: int, component: str | None = None) -> Strip:
         """The line, exactly `width` cells wide.
@@ -36,7 +39,8 @@ class Painted(Widget):
         """
         base = self.rich_style
         if component is not None:
-            base += self.get_component_rich_style(component, partial=True)
+            lies_under = self.get_component_rich_style(component)
+            base += Style(bgcolor=lies_under.bgcolor, underline=lies_under.underline)
         segments = [
             Segment(piece.text, base + self.ink_style(piece.ink)) for piece in fit(line, width)
         ]

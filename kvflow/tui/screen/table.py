@@ -1,11 +1,15 @@
-"""A table of a few hundred rows at most, each given as it is to be shown."""
+"""A table of a few hundred rows at most, made anew from each view."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kvflow.tui.screen.columns import Column, Placed, header, line_of, place
 from kvflow.tui.screen.ink import Ink, Line, Piece
 from kvflow.tui.screen.listing import Listing
+from kvflow.tui.screen.view import View
+
+Widths = Mapping[str, int]
+"""Cells that each column has got, by name; columns without room are absent."""
 
 
 class Row(NamedTuple):
@@ -15,20 +19,47 @@ class Row(NamedTuple):
     node: int | None = None  # of the tree, if the row is about one
 
 
-class Table(Listing):
-    """Shows rows; while there are none, the sentence that says so."""
+Fill = Callable[[View, Widths], list[Row]]
 
-    def __init__(self, columns: Sequence[Column], empty: str, *, id: str) -> None:  # noqa: A002 - Textual's name
+
+class Table(Listing):
+    """Shows rows; while there are none, the sentence that says so.
+
+    Args:
+        columns: what stands in a row.
+        fill: makes the rows of a view. While the table is hidden it is not called.
+        empty: shown instead of no rows.
+        id: of the widget.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        fill: Fill,
+        empty: str,
+        *,
+        id: str,  # noqa: A002 - Textual's name
+    ) -> None:
         super().__init__(id=id)
         self._columns = tuple(columns)
+        self._fill = fill
         self._empty = empty
+        self._view: View | None = None
         self._rows: Sequence[Row] = ()
         self._placed: tuple[int, list[Placed]] = (-1, [])
 
-    def show(self, rows: Sequence[Row]) -> None:
-        """Show these rows instead; the cursor keeps its place."""
-        self._rows = rows
-        self.rows_changed()
+    def show(self, view: View) -> None:
+        """Show this view from now on; the cursor keeps its place."""
+        self._view = view
+        if self.size.width:
+            self.rows_changed()
+
+    def rows_changed(self) -> None:
+        """Make the rows anew."""
+        if self._view is not None:
+            widths = {column.name: width for column, width in self.placed(self.size.width)}
+            self._rows = self._fill(self._view, widths)
+        super().rows_changed()
 
     @property
     def chosen(self) -> Row | None:
@@ -36,7 +67,7 @@ class Table(Listing):
         return self._rows[self.cursor] if self.cursor < len(self._rows) else None
 
     def row_count(self) -> int:
-        """As many as were given, or the one line that says that there are none."""
+        """As many as there are, or the one line that says that there are none."""
         return max(len(self._rows), 1)
 
     def row_version(self, index: int) -> object:

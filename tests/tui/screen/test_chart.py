@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvflow.tui.screen.chart import Part, area, bar, histogram, stacked
+from kvflow.tui.screen.chart import Part, area, bar, stacked
 from kvflow.tui.screen.ink import Ink, width_of
 
 amounts = st.floats(0, 100, allow_nan=False)
@@ -96,7 +96,7 @@ def test_bar_of_nothing_is_blank():
     assert rows_of([bar([Part(1, "#", Ink.HOST)], 0, 4)]) == ["    "]
 
 
-# stacked and histogram
+# stacked
 
 
 @given(st.lists(st.lists(st.floats(0, 0.3), max_size=3), max_size=12), sizes, sizes)
@@ -114,8 +114,3 @@ def test_stacked_newest_column_stands_at_the_right_edge():
     columns = [[Part(1, glyph, Ink.HOST)] for glyph in "abc"]
     assert rows_of(stacked(columns, 2, 1)) == ["bc"]
     assert rows_of(stacked(columns, 5, 1)) == ["  abc"]
-
-
-def test_histogram_draws_one_column_a_count():
-    drawn = histogram([0, 1, 4], 4, 4, Part(1, "#", Ink.HOST))
-    assert rows_of(drawn) == ["  #", "  #", "  #", " ##"]

@@ -1,0 +1,245 @@
+"""The program: takes frames from a source, keeps the store, and shows both on the main screen."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+from textual.theme import Theme
+
+from kvflow.errors import KvflowError
+from kvflow.telemetry.sampler import Sampler
+from kvflow.tui.glyphs import ASCII, UNICODE, Glyphs
+from kvflow.tui.options import ScreenOptions
+from kvflow.tui.record import Recorder
+from kvflow.tui.screen import export, keys
+from kvflow.tui.screen.banner import Situation
+from kvflow.tui.screen.details import Details
+from kvflow.tui.screen.main import MainScreen
+from kvflow.tui.screen.view import WINDOWS_S, View
+from kvflow.tui.source import Replayable, Source
+from kvflow.tui.store import Store
+
+PACES_S: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds between two frames that a person can choose from."""
+SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""Of a recording that is played."""
+
+_THEME = Theme(
+    name="kvflow",
+    primary="#5aa9e6",  # host: blue
+    secondary="#8f9fb3",
+    accent="#f2b134",  # on its way to the device: amber
+    success="#3fc1a0",  # on the device: teal, which no colour-blind eye takes for amber
+    warning="#e0844f",
+    error="#ee5d6c",
+    foreground="#d5dde5",
+    background="#0f1317",
+    surface="#151a20",
+    panel="#28313b",
+    dark=True,
+)
+
+
+class TopApp(App[None]):
+    """`kvflow top` on a terminal. Nothing that a server does ends it.
+
+    Args:
+        source: of frames.
+        telemetry: of this machine, if it is looked at.
+        options: how to begin.
+        folder: where recordings, pictures and tables are written.
+        clock: for the names of these files.
+    """
+
+    CSS_PATH = "top.tcss"
+    TITLE = "kvflow top"
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        telemetry: Sampler | None,
+        options: ScreenOptions,
+        folder: Path,
+        clock: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        super().__init__()
+        self._source, self._telemetry, self._options = source, telemetry, options
+        self._folder, self._clock = folder, clock
+        self._store = Store()
+        self._frozen: Store | None = None
+        self._recorder: Recorder | None = None
+        self._recording: Path | None = None
+        self.register_theme(_THEME)
+        self.theme = _THEME.name
+
+    def get_default_screen(self) -> Screen[None]:
+        """The main screen."""
+        self._main = MainScreen(
+            self._options, self._glyphs, self._view(self._store), self._situation()
+        )
+        return self._main
+
+    def on_ready(self) -> None:
+        """Begin to take frames, now that all is there to show them."""
+        self.set_class(self._options.ascii, "-ascii")
+        self.run_worker(self._feed(), name="frames")
+        self.set_interval(1.0, self._tick)
+
+    def on_unmount(self) -> None:
+        """Finish what was recorded."""
+        if self._recorder is not None:
+            self._recorder.close()
+
+    async def _feed(self) -> None:
+        async for frame in self._source.frames():
+            self._store.apply(frame)
+            if self._recorder is not None and not self._done(
+                partial(self._recorder.add, self._store)
+            ):
+                self._recorder = None
+            self._show()
+
+    # What is shown
+
+    def _show(self) -> None:
+        shown = self._view(self._frozen or self._store)
+        self._main.show(self._view(self._store), shown, self._situation())
+        if isinstance(self.screen, Details):
+            self.screen.show(shown)
+
+    def _tick(self) -> None:
+        """Time goes by without a frame too: the source ages, the machine works."""
+        self._main.pass_time(self._view(self._store), self._situation())
+
+    @property
+    def _glyphs(self) -> Glyphs:
+        return ASCII if self._options.ascii else UNICODE
+
+    def _view(self, store: Store) -> View:
+        sample = self._telemetry.latest if self._telemetry is not None else None
+        return View(store, self._glyphs, WINDOWS_S[0], self._options.ascii, sample)
+
+    def _situation(self) -> Situation:
+        return Situation(
+            status=self._source.status,
+            label=self._source.label,
+            interval_s=self._source.interval_s,
+            paused=self._frozen is not None,
+            recording=self._recording.name if self._recorder and self._recording else "",
+        )
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every key of the main screen, by what it does."""
+        if not isinstance(screen, MainScreen):
+            yield from super().get_system_commands(screen)
+            return
+        for binding in keys.MAIN:
+            described = f"key {' or '.join(keys.names(binding))}"
+            run = partial(self.run_action, binding.action, default_namespace=screen)
+            title = binding.description.capitalize()
+            yield SystemCommand(title, described, run)
+
+    # The source
+
+    def action_pause(self) -> None:
+        """Hold tree and tables while banner and charts go on; hold a recording as a whole."""
+        if isinstance(self._source, Replayable):
+            self._source.paused = not self._source.paused
+        else:
+            self._frozen = None if self._frozen is not None else self._store.frozen()
+        self._show()
+
+    def action_pace(self, slower: int) -> None:
+        """More or fewer frames in a time, one degree."""
+        if isinstance(self._source, Replayable):
+            self._source.speed = _beside(SPEEDS, self._source.speed, -slower)
+        else:
+            self._source.interval_s = _beside(PACES_S, self._source.interval_s, slower)
+        self._tick()
+
+    def action_ask_now(self) -> None:
+        """Do not wait for the next frame."""
+        self._source.refresh()
+
+    def action_step(self, frames: int) -> None:
+        """Go on or back in a recording by so many frames."""
+        if isinstance(self._source, Replayable):
+            self._source.step(frames)
+            self._tick()
+
+    def action_jump(self, seconds: int) -> None:
+        """Go on or back in a recording by so many seconds."""
+        if isinstance(self._source, Replayable):
+            self._source.seek(self._source.position_s + seconds)
+            self._tick()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only a recording can be stepped through."""
+        del parameters
+        if action in ("step", "jump") and not isinstance(self._source, Replayable):
+            return None
+        return True
+
+    # Files
+
+    def action_record(self) -> None:
+        """Write frames to a new file from now on, or stop."""
+        if self._recorder is not None:
+            self._done(self._recorder.close)
+            self._recorder = None
+            self.notify(f"{self._recording}", title="recorded")
+        else:
+            self._done(self._begin_recording)
+        self._tick()
+
+    def _begin_recording(self) -> None:
+        self._recording = export.new_path(self._folder, ".kvtrace", self._clock())
+        self._recorder = Recorder(self._recording, self._source.label)
+        self._recorder.add(self._store)
+
+    def action_picture(self) -> None:
+        """Save what is on the screen as SVG."""
+        self._write(".svg", self.export_screenshot)
+
+    def action_export(self) -> None:
+        """Write the rows of the tree to a CSV file."""
+        self._write(".csv", lambda: export.as_csv(self._main.rows))
+
+    def _write(self, suffix: str, make: Callable[[], str]) -> None:
+        def write() -> None:
+            path = export.new_path(self._folder, suffix, self._clock())
+            export.write(path, make())
+            self.notify(str(path), title="saved")
+
+        self._done(write)
+
+    def _done(self, action: Callable[[], None]) -> bool:
+        """Do something that can fail for reasons that a person should read; whether it did not."""
+        try:
+            action()
+        except KvflowError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return False
+        return True
+
+
+def _beside(values: Sequence[float], value: float, by: int) -> float:
+    """The value so many places further on a ladder that begins nearest to `value`."""
+    nearest = min(range(len(values)), key=lambda place: abs(values[place] - value))
+    return values[min(max(nearest + by, 0), len(values) - 1)]
+
+
+def run(source: Source, *, telemetry: Sampler | None, options: ScreenOptions) -> None:
+    """Show a source until the person quits.
+
+    Args:
+        source: of frames.
+        telemetry: of this machine, already at work; None if it is not to be shown.
+        options: how to begin.
+    """
+    TopApp(source, telemetry=telemetry, options=options, folder=export.folder()).run()

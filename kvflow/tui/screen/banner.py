@@ -1,0 +1,168 @@
+"""What stands on top: which server, whether it can be believed, and what is chosen."""
+
+from typing import NamedTuple
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Digits, Label
+
+from kvflow.tui.history import hit_shares
+from kvflow.tui.screen import figures
+from kvflow.tui.screen.chart import bar
+from kvflow.tui.screen.ink import Ink, Line, Piece, apart, shorten
+from kvflow.tui.screen.panels.pools import parts
+from kvflow.tui.screen.view import View
+from kvflow.tui.source import Link, Status
+
+ROOMY = 4
+"""Lines of the banner where there is room for big figures beside it; they are as high."""
+_BAR = 16
+_GAP = Piece("  ")
+
+
+class Situation(NamedTuple):
+    """What is chosen, and how the source stands.
+
+    Attributes:
+        status: of the source.
+        label: of the source.
+        interval_s: between two frames.
+        paused: tables stand still while charts go on.
+        recording: name of the file that frames are written to, or nothing.
+        filter: as it was typed.
+        order: what rows are sorted by.
+        follow: the selection keeps its line.
+        shown: rows of the tree.
+    """
+
+    status: Status
+    label: str
+    interval_s: float
+    paused: bool = False
+    recording: str = ""
+    filter: str = ""
+    order: str = ""
+    follow: bool = False
+    shown: int = 0
+
+
+def draw(view: View, now: Situation, width: int, height: int) -> list[Line]:
+    """The banner; with less height than ROOMY, hits and pools stand in its last line."""
+    trouble = _trouble(view, now)
+    first = apart(_source(view, now, width), _server(view, now), width)
+    if height < ROOMY:
+        return [first, trouble or [*_load(view, now), _GAP, *_choices(now)], _summary(view)]
+    return [first, trouble or _load(view, now), _choices(now), _tree(view, now)]
+
+
+def _source(view: View, now: Situation, width: int) -> Line:
+    label = shorten(now.label, max(width - 48, 12), view.ellipsis)
+    return [Piece("kvflow top", Ink.STRONG), _GAP, _chip(now), _GAP, Piece(label)]
+
+
+def _chip(now: Situation) -> Piece:
+    if now.status.link is Link.CONNECTING:
+        return Piece(now.status.label, Ink.MUTED)
+    if not now.status.is_good:
+        return Piece(now.status.label, Ink.ERROR)
+    if now.paused:
+        return Piece("PAUSED", Ink.WARNING)
+    return Piece(now.status.label, Ink.DEVICE if now.status.link is Link.LIVE else Ink.ACCENT)
+
+
+def _server(view: View, now: Situation) -> Line:
+    frame = view.store.frame
+    line: Line = []
+    if frame is not None:
+        line += [Piece("mode ", Ink.MUTED), Piece(frame.mode, Ink.STRONG)]
+    if now.status.link is not Link.REPLAY:
+        line += [_GAP, Piece(f"every {now.interval_s:g} s", Ink.MUTED)]
+    return line
+
+
+def _trouble(view: View, now: Situation) -> Line | None:
+    """What is wrong, and what to do; None if all is well."""
+    if now.status.why:
+        hint = [_GAP, Piece(f"hint: {now.status.hint}", Ink.MUTED)] if now.status.hint else []
+        return [Piece(now.status.why, Ink.ERROR), *hint]
+    frame = view.store.frame
+    if frame is not None and frame.degraded:
+        return [
+            Piece("kvflow has failed in this server and does nothing any more", Ink.ERROR),
+            Piece("; SGLang goes on as in mode off (see its log)", Ink.MUTED),
+        ]
+    return None
+
+
+def _load(view: View, now: Situation) -> Line:
+    frame = view.store.frame
+    if frame is None:
+        return [Piece("no frame yet", Ink.MUTED)]
+    named = [("running", frame.running), ("waiting", frame.waiting), ("runs", frame.runs)]
+    line: Line = []
+    for name, number in named:
+        line += [Piece(f"{name} ", Ink.MUTED), Piece(f"{number:<4}", Ink.STRONG)]
+    return line
+
+
+def _choices(now: Situation) -> Line:
+    line = [Piece("sort ", Ink.MUTED), Piece(now.order)]
+    if now.filter:
+        line += [_GAP, Piece("filter ", Ink.MUTED), Piece(now.filter, Ink.ACCENT)]
+    if now.follow:
+        line += [_GAP, Piece("follow", Ink.ACCENT)]
+    if now.recording:
+        line += [_GAP, Piece("REC ", Ink.ERROR), Piece(now.recording, Ink.MUTED)]
+    return line
+
+
+def _tree(view: View, now: Situation) -> Line:
+    frame, known = view.store.frame, len(view.store.tree.nodes)
+    if frame is None:
+        return []
+    line = [Piece("nodes ", Ink.MUTED), Piece(f"{known:,}", Ink.STRONG)]
+    if not view.store.tree.complete:
+        line.append(Piece(f" of {max(frame.tree_nodes, known):,} so far", Ink.WARNING))
+    line += [_GAP, Piece("rows ", Ink.MUTED), Piece(f"{now.shown:,}")]
+    seen = frame.counters
+    calls = f"{seen.tagged_calls:,} tagged, {seen.untagged_calls:,} untagged"
+    return [*line, _GAP, Piece("calls ", Ink.MUTED), Piece(calls)]
+
+
+def _summary(view: View) -> Line:
+    frame = view.store.frame
+    if frame is None:
+        return []
+    line: Line = []
+    for name, pool, ink in (("device", frame.device, Ink.DEVICE), ("host", frame.host, Ink.HOST)):
+        if pool is not None:
+            line += [
+                Piece(f"{name} ", ink),
+                *bar(parts(view, pool, ink), pool.capacity, _BAR),
+                _GAP,
+            ]
+    shares = hit_shares(frame.counters) or (None, None, None)
+    line.append(Piece("hits ", Ink.MUTED))
+    for share, ink in zip(shares, (Ink.DEVICE, Ink.HOST, Ink.MUTED), strict=True):
+        line.append(Piece(f"{figures.share(share)} ", ink))
+    return line
+
+
+class HitFigures(Horizontal):
+    """Shares of all prompt tokens since the server's start, in figures as high as the banner."""
+
+    NAMES = ("device hits", "host hits", "computed")
+
+    def compose(self) -> ComposeResult:
+        """One figure for each place where tokens were found."""
+        for name, kind in zip(self.NAMES, ("device", "host", "computed"), strict=True):
+            with Vertical(classes=f"figure {kind}"):
+                yield Digits("-")
+                yield Label(name)
+
+    def show(self, view: View) -> None:
+        """Show the shares of this view."""
+        frame = view.store.frame
+        shares = (hit_shares(frame.counters) if frame else None) or (None, None, None)
+        for digits, share in zip(self.query(Digits), shares, strict=True):
+            digits.update(figures.share(share))

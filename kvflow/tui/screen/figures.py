@@ -1,0 +1,60 @@
+"""Numbers in few characters: an operator reads magnitudes, not digits."""
+
+from kvflow.tui.screen.ink import shorten
+
+_THOUSANDS = ("", "k", "M", "G", "T")
+_BINARY = ("B", "Ki", "Mi", "Gi", "Ti")
+
+
+def tokens(count: float) -> str:
+    """Tokens in at most 4 characters: 812, 1.2k, 15k, 1.3M."""
+    return _scaled(count, 1000, _THOUSANDS)
+
+
+def size(count: float) -> str:
+    """Bytes in at most 6 characters, in powers of 1024: 812B, 1.5Mi, 1023Ki."""
+    return _scaled(count, 1024, _BINARY)
+
+
+def rate(gbps: float | None) -> str:
+    """GB/s, 10^9 bytes, in at most 5 characters; a dash where it is not known."""
+    if gbps is None:
+        return "-"
+    return f"{gbps:.2f}" if gbps < 10 else f"{gbps:.1f}" if gbps < 100 else f"{gbps:.0f}"
+
+
+def share(part: float | None) -> str:
+    """A share of 1 in percent; a dash where it is not known."""
+    return "-" if part is None else f"{part * 100:.0f}%"
+
+
+def seconds(count: float | None) -> str:
+    """A duration in at most 4 characters: 0.4s, 12s, 5m, 3h, 2d; a dash where it is not known."""
+    if count is None:
+        return "-"
+    if count < 9.95:
+        return f"{count:.1f}s"
+    for length, unit in ((86_400, "d"), (3600, "h"), (60, "m")):
+        if count >= length:
+            return f"{count / length:.0f}{unit}"
+    return f"{count:.0f}s"
+
+
+def agent(name: str, width: int, ellipsis: str) -> str:
+    """A "client/agent" in `width` cells: the client gives way first."""
+    client, slash, short = name.partition("/")
+    if len(name) <= width or not slash:
+        return shorten(name, width, ellipsis)
+    room = width - len(short) - 1
+    if room >= 1 + len(ellipsis):
+        return f"{shorten(client, room, ellipsis)}/{short}"
+    return shorten(short, width, ellipsis)
+
+
+def _scaled(count: float, base: int, units: tuple[str, ...]) -> str:
+    amount, unit = float(count), units[0]
+    for following in units[1:]:
+        if amount < base - 0.5:
+            break
+        amount, unit = amount / base, following
+    return f"{amount:.1f}{unit}" if unit != units[0] and amount < 9.95 else f"{amount:.0f}{unit}"

@@ -1,0 +1,312 @@
+"""The main screen: banner, charts, the tree or the workflow, and the tables beside it."""
+
+from collections.abc import Callable
+from typing import ClassVar, Final, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from kvflow.tui.glyphs import Glyphs
+from kvflow.tui.options import ScreenOptions
+from kvflow.tui.rows import Rows
+from kvflow.tui.screen import banner, keys, workflow
+from kvflow.tui.screen.banner import HitFigures, Situation
+from kvflow.tui.screen.details import Details
+from kvflow.tui.screen.filter_bar import FilterBar
+from kvflow.tui.screen.help import Help
+from kvflow.tui.screen.ink import Line
+from kvflow.tui.screen.listing import Listing
+from kvflow.tui.screen.panels import (
+    agents,
+    ages,
+    evictions,
+    hits,
+    link,
+    machine,
+    pools,
+    prefetches,
+    waiting,
+)
+from kvflow.tui.screen.picture import Picture
+from kvflow.tui.screen.table import Table
+from kvflow.tui.screen.tree_view import TreeView
+from kvflow.tui.screen.view import WINDOWS_S, View
+
+NARROW: Final = 100
+"""Columns under which panels stand below the tree, one at a time."""
+_ROOMY_COLUMNS, _ROOMY_LINES = 110, 36
+"""From here on hits stand in the banner in big figures."""
+_LEAST_LINES = {"agents": 0, "evictions": 24, "charts": 30, "queue": 30, "machine": 50}
+"""By panel: of the screen, for the panel to be there without being asked for."""
+
+
+WidgetType = TypeVar("WidgetType", bound=Widget)
+
+
+class MainScreen(Screen[None]):
+    """Shows views; knows neither where they come from nor what time it is."""
+
+    BINDINGS: ClassVar[list[BindingType]] = list(keys.MAIN)
+
+    def __init__(self, options: ScreenOptions, glyphs: Glyphs, begin: View, now: Situation) -> None:
+        super().__init__()
+        self._options, self._glyphs = options, glyphs
+        self._live = self._shown = begin
+        self._now = now
+        self._asked: dict[str, bool] = {}  # panels that a person showed or hid
+        self._below: str | None = None  # the panel under the tree where it is narrow
+        self._window_s = WINDOWS_S[0]
+
+    def compose(self) -> ComposeResult:
+        """Everything; what is not to be seen is hidden later."""
+        with Horizontal(id="top"):
+            yield Picture(self._banner, id="banner")
+            yield HitFigures(id="figures")
+        with Horizontal(id="charts", classes="panel"):
+            yield _titled(Picture(link.draw, id="link"), "1 link GB/s")
+            yield _titled(Picture(pools.draw, id="pools"), "KV pools")
+            yield _titled(Picture(hits.draw, id="hits"), "prompt tokens found")
+            yield _titled(Picture(ages.draw, id="ages"), "KV age")
+        with Horizontal(id="body"):
+            yield _titled(TreeView(self._options, self._glyphs, id="tree"), "radix tree")
+            yield _titled(Picture(workflow.draw, id="workflow", scrolls=True), "workflow")
+            with Vertical(id="side"):
+                yield from self._tables()
+        yield FilterBar(self._options.filter, id="filter-bar")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def _tables(self) -> ComposeResult:
+        with Vertical(id="agents", classes="panel"):
+            table = Table(agents.COLUMNS, agents.rows, agents.EMPTY, id="agents-table")
+            yield _titled(table, "2 agents")
+        with Vertical(id="queue", classes="panel"):
+            table = Table(prefetches.COLUMNS, prefetches.rows, prefetches.EMPTY, id="prefetches")
+            yield _titled(table, "3 prefetches")
+            table = Table(waiting.COLUMNS, waiting.rows, waiting.EMPTY, id="waiting")
+            yield _titled(table, "waiting calls")
+        with Vertical(id="evictions", classes="panel"):
+            table = Table(evictions.COLUMNS, evictions.rows, evictions.EMPTY, id="evicted")
+            yield _titled(table, "4 evictions")
+        with Vertical(id="machine", classes="panel"):
+            yield _titled(Picture(machine.draw, id="machine-picture"), "5 machine")
+
+    def on_mount(self) -> None:
+        """Begin with the tree."""
+        self.query_one("#workflow").display = False
+        self.tree_view.focus()
+        self._arrange()
+
+    # What is shown
+
+    @property
+    def tree_view(self) -> TreeView:
+        """The tree."""
+        return self.query_one(TreeView)
+
+    @property
+    def rows(self) -> Rows:
+        """The tree's rows, as they are shown."""
+        return self.tree_view.rows
+
+    def show(self, live: View, shown: View, now: Situation) -> None:
+        """Show a moment.
+
+        Args:
+            live: for the charts, which always go on.
+            shown: for tree and tables, which a pause holds.
+            now: for the banner.
+        """
+        self._live, self._shown = live, shown
+        with self.app.batch_update():
+            self._show_tables()
+            self._show_charts()
+            self._show_banner(now)
+            self.set_class(not now.status.is_good, "-stale")
+
+    def pass_time(self, live: View, now: Situation) -> None:
+        """Show what changes without a frame: how the source stands, and the machine."""
+        self._live = live
+        self.set_class(not now.status.is_good, "-stale")
+        self._show_banner(now)
+        picture = self.query_one("#machine-picture", Picture)
+        if _is_displayed(picture):
+            picture.show(live)
+
+    def _show_banner(self, now: Situation) -> None:
+        tree = self.tree_view
+        sort = tree.shown.sort
+        arrow = self._glyphs.descending if sort.descending else self._glyphs.ascending
+        self._now = now._replace(
+            filter=tree.shown.filter.text,
+            order=f"{sort.column} {arrow}",
+            follow=tree.follow,
+            shown=len(tree.rows),
+        )
+        self.query_one("#banner", Picture).show(self._live)
+        self.query_one(HitFigures).show(self._live)
+
+    def _banner(self, view: View, width: int, height: int) -> list[Line]:
+        return banner.draw(view, self._now, width, height)
+
+    def _show_tables(self) -> None:
+        for widget in (self.tree_view, *self.query(Table), self.query_one("#workflow", Picture)):
+            if _is_displayed(widget):
+                widget.show(self._shown)
+        self.query_one("#prefetches").border_subtitle = prefetches.summary(self._shown)
+        self.query_one("#evicted").border_subtitle = evictions.summary(self._shown)
+
+    def _show_charts(self) -> None:
+        view = self._live._replace(window_s=self._window_s)
+        minutes = self._window_s // 60
+        for name in ("link", "pools", "hits", "ages", "machine-picture"):
+            picture = self.query_one(f"#{name}", Picture)
+            if name not in ("pools", "machine-picture"):
+                picture.border_subtitle = f"{minutes} min"
+            if _is_displayed(picture):
+                picture.show(view)
+
+    def _again(self) -> None:
+        """Show the same moment in another way."""
+        self.show(self._live, self._shown, self._now)
+
+    # Where it is shown
+
+    def on_resize(self) -> None:
+        """Another size has room for other panels."""
+        self._arrange()
+
+    def _arrange(self) -> None:
+        width, height = self.size
+        narrow = width < NARROW
+        any_beside = False
+        for name, least in _LEAST_LINES.items():
+            wanted = name == self._below if narrow else self._asked.get(name, height >= least)
+            self.query_one(f"#{name}").display = wanted
+            any_beside |= wanted and name != "charts"
+        self.query_one("#side").display = any_beside
+        self.set_class(narrow, "-narrow")
+        self.set_class(height >= _LEAST_LINES["machine"], "-tall")
+        roomy = width >= _ROOMY_COLUMNS and height >= _ROOMY_LINES
+        self.set_class(roomy, "-figures")
+        self.call_after_refresh(self._again)
+
+    def action_panel(self, name: str) -> None:
+        """Show a panel, or hide it; where it is narrow, instead of the one that was there."""
+        panel = self.query_one(f"#{name}")
+        if self.size.width < NARROW:
+            self._below = None if self._below == name else name
+        else:
+            self._asked[name] = not panel.display
+        if self.focused is not None and panel in self.focused.ancestors:
+            self.tree_view.focus()
+        self._arrange()
+
+    def action_zoom(self) -> None:
+        """Give the whole screen to the panel that has the focus, or take it back."""
+        if self.maximized is not None:
+            self.minimize()
+        elif self.focused is not None:
+            self.maximize(self.focused, container=False)
+        self.call_after_refresh(self._again)
+
+    def action_workflow(self) -> None:
+        """The workflow instead of the tree, or the tree again."""
+        flow = self.query_one("#workflow", Picture)
+        flow.display = not flow.display
+        self.tree_view.display = not flow.display
+        (flow if flow.display else self.tree_view).focus()
+        self.call_after_refresh(self._again)
+
+    def action_window(self) -> None:
+        """Let the charts look back over another time."""
+        following = WINDOWS_S.index(self._window_s) + 1
+        self._window_s = WINDOWS_S[following % len(WINDOWS_S)]
+        self._show_charts()
+
+    # What of the tree is shown
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self.query_one(FilterBar).open()
+
+    def on_filter_bar_changed(self, event: FilterBar.Changed) -> None:
+        """Another filter holds."""
+        self.tree_view.filter(event.wanted)
+        self._show_banner(self._now)
+
+    def on_filter_bar_closed(self) -> None:
+        """Back to where keys are for the tree."""
+        self.tree_view.focus()
+
+    def action_back(self) -> None:
+        """One thing less: the maximised panel, the workflow, the filter."""
+        if self.maximized is not None:
+            self.action_zoom()
+        elif self.query_one("#workflow").display:
+            self.action_workflow()
+        elif self.tree_view.shown.filter:
+            self.query_one(FilterBar).clear()
+        else:
+            self.tree_view.focus()
+
+    def action_sort(self, by: int) -> None:
+        """Sort by another column."""
+        self._change(lambda tree: tree.sort(tree.shown.sort.by(by)))
+
+    def action_invert(self) -> None:
+        """Turn the order round."""
+        self._change(lambda tree: tree.sort(tree.shown.sort.turned()))
+
+    def action_flat(self) -> None:
+        """A list instead of the tree, or the tree again."""
+        self._change(TreeView.toggle_flat)
+
+    def action_follow(self) -> None:
+        """The selection keeps its line, or no longer."""
+        self.tree_view.follow = not self.tree_view.follow
+        self._show_banner(self._now)
+
+    def _change(self, change: Callable[[TreeView], None]) -> None:
+        change(self.tree_view)
+        self._show_banner(self._now)
+
+    # What is asked about a node
+
+    def on_listing_chosen(self, event: Listing.Chosen) -> None:
+        """Show the details of the node that the row is about."""
+        node_id = _node_of(event.listing)
+        if node_id is not None:
+            self.app.push_screen(Details(self._shown, node_id))
+
+    def action_copy(self) -> None:
+        """Copy the id of the node under the cursor."""
+        listing = self.focused if isinstance(self.focused, Listing) else self.tree_view
+        node_id = _node_of(listing)
+        if node_id is not None:
+            self.app.copy_to_clipboard(str(node_id))
+            self.notify(f"copied {node_id}")
+
+    def action_help(self) -> None:
+        """Show all keys."""
+        bindings = [*keys.MAIN, *Listing.BINDINGS, *TreeView.BINDINGS]
+        self.app.push_screen(Help(self._shown, [b for b in bindings if isinstance(b, Binding)]))
+
+
+def _node_of(listing: Listing) -> int | None:
+    if isinstance(listing, TreeView):
+        return listing.selected
+    row = listing.chosen if isinstance(listing, Table) else None
+    return row.node if row else None
+
+
+def _is_displayed(widget: Widget) -> bool:
+    return all(one.display for one in widget.ancestors_with_self if isinstance(one, Widget))
+
+
+def _titled(widget: WidgetType, title: str) -> WidgetType:
+    widget.border_title = title
+    return widget

@@ -1,0 +1,1 @@
+"""Pictures of one thing each: plain functions from what is known to lines of pieces."""

@@ -1,0 +1,52 @@
+"""Evictions: what had to go, why it was first, and whether it was asked for again."""
+
+from kvflow.frames import EvictionRecord, Why
+from kvflow.tui.screen import figures
+from kvflow.tui.screen.columns import Column
+from kvflow.tui.screen.ink import Ink, Line, Piece
+from kvflow.tui.screen.table import Row, Widths
+from kvflow.tui.screen.view import View
+
+EMPTY = "nothing was evicted yet"
+COLUMNS = (
+    Column("node", "node", 7),
+    Column("tier", "from", 6, right=False),
+    Column("tokens", "tokens", 6),
+    Column("why", "why", 8, right=False),
+    Column("steps", "steps", 5),
+    Column("outcome", "outcome", 7, right=False),
+    Column("age", "unused", 6, rank=1),
+    Column("regret", "again", 5, right=False, stretch=True),
+)
+_REGRET = "again"
+
+
+def rows(view: View, widths: Widths) -> list[Row]:
+    """One row an eviction, the newest first."""
+    del widths  # every cell is short
+    frame = view.store.frame
+    return [Row(_cells(one), one.node) for one in reversed(frame.evictions)] if frame else []
+
+
+def summary(view: View) -> str:
+    """How many of the latest were regretted."""
+    frame = view.store.frame
+    if frame is None or not frame.evictions:
+        return ""
+    regretted = sum(record.regret for record in frame.evictions)
+    return f"{regretted} of the last {len(frame.evictions)} asked for again"
+
+
+def _cells(record: EvictionRecord) -> dict[str, Line]:
+    steps = [Piece(str(record.steps))] if record.why is Why.STEPS else []
+    dropped = record.outcome == "dropped"
+    return {
+        "node": [Piece(f"#{record.node}", Ink.MUTED)],
+        "tier": [Piece(record.tier, Ink.DEVICE if record.tier == "device" else Ink.HOST)],
+        "tokens": [Piece(figures.tokens(record.tokens))],
+        "why": [Piece(record.why)],
+        "steps": steps,
+        "outcome": [Piece(record.outcome, Ink.WARNING if dropped else Ink.MUTED)],
+        "age": [Piece(figures.seconds(record.age_s), Ink.MUTED)],
+        "regret": [Piece(_REGRET, Ink.ERROR)] if record.regret else [],
+    }

@@ -1,0 +1,215 @@
+"""The radix tree on the screen: 50,000 nodes, of which only the visible ones are drawn."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from kvflow.tui.filter import Filter
+from kvflow.tui.glyphs import Glyphs
+from kvflow.tui.options import ScreenOptions
+from kvflow.tui.rows import Row, Rows, Sort, flatten, keep_selection
+from kvflow.tui.rows import View as RowsView
+from kvflow.tui.screen.columns import Placed, header, line_of, place
+from kvflow.tui.screen.ink import Line
+from kvflow.tui.screen.listing import Listing
+from kvflow.tui.screen.tree_cells import COLUMNS, Look, cells
+from kvflow.tui.screen.view import View
+from kvflow.tui.store import Store
+
+
+class TreeView(Listing):
+    """Nodes as a tree or as a list, filtered and sorted; the selection is a node, not a row.
+
+    Attributes:
+        shown: what of the tree is shown, and how.
+        follow: the selected node keeps its line on the screen while the tree moves.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "collapse", "collapse, or to the parent", show=False, id="tree.left"),
+        Binding("right", "expand", "expand, or to the first child", show=False, id="tree.right"),
+        Binding("space", "fold", "expand or collapse", show=False, id="tree.toggle"),
+        Binding("asterisk", "expand_below", "expand all below", show=False, id="tree.expand_all"),
+        Binding("C", "collapse_below", "collapse all below", show=False, id="tree.collapse_all"),
+        Binding("n", "match(1)", "next match", show=False, id="tree.next_match"),
+        Binding("N", "match(-1)", "previous match", show=False, id="tree.previous_match"),
+    ]
+
+    def __init__(self, options: ScreenOptions, glyphs: Glyphs, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._collapsed: set[int] = set()
+        self.shown = RowsView(options.filter, options.sort, collapsed=self._collapsed)
+        self.follow = False
+        self._look = Look(glyphs, options.ascii, 0, None, 0.0, 0)
+        self._store = Store()
+        self._rows: Rows = flatten(self._store, self.shown)
+        self._placed: tuple[int, list[Placed]] = (-1, [])
+        self._boot: str | None = None
+
+    # What is shown
+
+    def show(self, view: View) -> None:
+        """Show the tree of this view; the selected node stays selected."""
+        self._store = view.store
+        self._look = _look(view, self._look.newest if self._is_same_server(view) else 0.0)
+        self._flatten()
+
+    def filter(self, wanted: Filter) -> None:
+        """Show these nodes, and what is above them."""
+        self.shown = replace(self.shown, filter=wanted)
+        self._flatten()
+
+    def sort(self, by: Sort) -> None:
+        """Order siblings, or in a list all nodes, by this."""
+        self.shown = replace(self.shown, sort=by)
+        self._flatten()
+
+    def toggle_flat(self) -> None:
+        """A list instead of a tree, or the tree again."""
+        self.shown = replace(self.shown, flat=not self.shown.flat)
+        self._flatten()
+
+    @property
+    def selected(self) -> int | None:
+        """The id of the node under the cursor."""
+        return self._rows.id_at(self.cursor) if self.cursor < len(self._rows) else None
+
+    def select(self, node_id: int) -> bool:
+        """Put the cursor on a node, with all above it expanded. False if it is not shown."""
+        above = {node.id for node in self._store.tree.path(node_id)[:-1]}
+        if self._collapsed & above:
+            self._collapsed -= above
+            self._flatten()
+        place = self._rows.place(node_id)
+        if place is not None:
+            self._go(place)
+        return place is not None
+
+    @property
+    def rows(self) -> Rows:
+        """All rows, as they are shown."""
+        return self._rows
+
+    def _is_same_server(self, view: View) -> bool:
+        boot, frame = self._boot, view.store.frame
+        self._boot = frame.boot if frame else None
+        return boot == self._boot and frame is not None and frame.delta_since is not None
+
+    def _flatten(self) -> None:
+        before, selected = self._rows, self.selected
+        line = self.cursor - self.scroll_offset.y
+        self._rows = flatten(self._store, self.shown)
+        if selected is not None:
+            self.cursor = keep_selection(before, selected, self._rows) or 0
+        self.rows_changed()
+        if self.follow:
+            self.scroll_to(y=self.cursor - line, animate=False)
+
+    # What Listing asks
+
+    def row_count(self) -> int:
+        """As many as are not hidden below a collapsed one."""
+        return len(self._rows)
+
+    def row_version(self, index: int) -> object:
+        """Everything that a row is drawn from and that can change."""
+        look = self._look
+        return self._rows[index], look.bytes_per_token, look.client, look.newest, look.largest
+
+    def row_line(self, index: int, placed: list[Placed]) -> Line:
+        """The cells of a node."""
+        widths = {column.name: width for column, width in placed}
+        row = self._rows[index]
+        return line_of(placed, cells(row, self._look, widths["id"], widths["agents"]))
+
+    def row_component(self, index: int) -> str | None:
+        """What has just changed stands out."""
+        return "line--changed" if self._rows[index].freshness is not None else None
+
+    def header_line(self, placed: list[Placed]) -> Line:
+        """The titles; the one that is sorted by has an arrow."""
+        glyphs, sort = self._look.glyphs, self.shown.sort
+        arrow = glyphs.descending if sort.descending else glyphs.ascending
+        return header(placed, sort.column, arrow)
+
+    def placed(self, width: int) -> list[Placed]:
+        """The columns that there is room for."""
+        if self._placed[0] != width:
+            self._placed = (width, place(COLUMNS, width))
+        return self._placed[1]
+
+    # Keys
+
+    def _row(self) -> Row | None:
+        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+
+    def action_collapse(self) -> None:
+        """Hide what is below the node; if nothing is shown there, go to its parent."""
+        row = self._row()
+        if row is None:
+            return
+        if row.expanded:
+            self._collapsed.add(row.node.id)
+            self._flatten()
+            return
+        parent = self._rows.place(row.node.parent)
+        if parent is not None:
+            self._go(parent)
+
+    def action_expand(self) -> None:
+        """Show what is below the node; if that is shown, go to the first of it."""
+        row = self._row()
+        if row is None or row.expanded is None:
+            return
+        if row.expanded:
+            self._go(self.cursor + 1)
+            return
+        self._collapsed.discard(row.node.id)
+        self._flatten()
+
+    def action_fold(self) -> None:
+        """Expand the node, or collapse it."""
+        row = self._row()
+        if row is not None and row.expanded is not None:
+            self._collapsed ^= {row.node.id}
+            self._flatten()
+
+    def action_expand_below(self) -> None:
+        """Show everything below the node."""
+        self._collapsed -= set(self._with_below())
+        self._flatten()
+
+    def action_collapse_below(self) -> None:
+        """Collapse the node and everything below it."""
+        self._collapsed |= set(self._with_below())
+        self._flatten()
+
+    def _with_below(self) -> Iterator[int]:
+        if (selected := self.selected) is not None:
+            yield selected
+            yield from (node.id for node in self._store.tree.below(selected))
+
+    def action_match(self, direction: int) -> None:
+        """Go to the next row that matches the filter, or the one before; round at the ends."""
+        count = len(self._rows)
+        for distance in range(1, count + 1):
+            index = (self.cursor + direction * distance) % count
+            if self._rows[index].matched:
+                self._go(index)
+                return
+
+
+def _look(view: View, newest: float) -> Look:
+    frame = view.store.frame
+    clients = {agent.client for agent in frame.agents} if frame else set()
+    latest = max((node.last_access for node in frame.nodes), default=0.0) if frame else 0.0
+    return Look(
+        glyphs=view.glyphs,
+        plain=view.plain,
+        bytes_per_token=frame.bytes_per_token if frame else 0,
+        client=next(iter(clients)) if len(clients) == 1 else None,
+        newest=max(latest, newest),
+        largest=max((node.tokens for node in view.store.tree.nodes.values()), default=0),
+    )

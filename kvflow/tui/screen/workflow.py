@@ -1,0 +1,113 @@
+"""Each client's agents as they will speak: who runs, who is next, and where each prefix is."""
+
+from collections.abc import Sequence
+
+from kvflow.frames import AgentState, RunState
+from kvflow.tui.screen import figures
+from kvflow.tui.screen.columns import Column, header, line_of, place
+from kvflow.tui.screen.ink import Ink, Line, Piece, fit
+from kvflow.tui.screen.panels.agents import order, prefix_bar, steps_cell
+from kvflow.tui.screen.view import View
+
+_MOST_STEPS = 12  # that are drawn one by one
+_MOST_RUNS = 100
+_AGENTS = (
+    Column("agent", "agent", 14, right=False, stretch=True),
+    Column("now", "speaks", 10, right=False),
+    Column("steps", "steps", 5),
+    Column("lane", "until it speaks", _MOST_STEPS + 1, right=False, rank=4),
+    Column("bar", "prefix", 12, right=False, stretch=True),
+    Column("device", "device", 6, rank=1),
+    Column("host", "host", 6, rank=1),
+    Column("absent", "absent", 6, rank=1),
+    Column("calls", "calls", 6, rank=3),
+    Column("hits", "hit", 5, rank=2),
+)
+
+
+def draw(view: View, width: int, height: int) -> list[Line]:
+    """A block for each client: its agents by steps, then its runs. Who speaks first is first."""
+    del height
+    frame = view.store.frame
+    if frame is None or not frame.agents:
+        return [[Piece("no agent has called yet: calls need a tag (kvflow.client)", Ink.MUTED)]]
+    lines: list[Line] = []
+    for client in dict.fromkeys(agent.client for agent in sorted(frame.agents, key=order)):
+        agents = sorted((one for one in frame.agents if one.client == client), key=order)
+        runs = [run for run in frame.run_states if run.client == client]
+        lines += _client(view, client, agents, runs, width)
+        lines.append([])
+    return lines
+
+
+def _client(
+    view: View, client: str, agents: Sequence[AgentState], runs: Sequence[RunState], width: int
+) -> list[Line]:
+    in_flight = sum(agent.in_flight for agent in agents)
+    title: Line = [
+        Piece(client, Ink.STRONG),
+        Piece(f"  {len(runs)} live runs, {in_flight} calls in flight", Ink.MUTED),
+    ]
+    placed = place(_AGENTS, width)
+    widths = {column.name: cells for column, cells in placed}
+    rows = [
+        line_of(placed, _agent(view, agent, widths["bar"], widths["agent"])) for agent in agents
+    ]
+    lines = [title, header(placed), *rows]
+    if runs:
+        lines += [[], [Piece("runs", Ink.ACCENT)]]
+        lines += [_run(run, width) for run in runs[:_MOST_RUNS]]
+        if len(runs) > _MOST_RUNS:
+            lines.append([Piece(f"and {len(runs) - _MOST_RUNS} more", Ink.MUTED)])
+    return lines
+
+
+def _agent(view: View, agent: AgentState, bar_width: int, name_width: int) -> dict[str, Line]:
+    absent = max(agent.prefix_tokens - agent.device_tokens - agent.host_tokens, 0)
+    asked = agent.hit_device_tokens + agent.hit_host_tokens + agent.computed_tokens
+    hit = (agent.hit_device_tokens + agent.hit_host_tokens) / asked if asked else None
+    known = bool(agent.prefix_tokens)
+    return {
+        "agent": [Piece(figures.agent(agent.agent, name_width, view.ellipsis))],
+        "now": _speaks(view, agent),
+        "steps": steps_cell(agent.steps),
+        "lane": _lane(view, agent.steps),
+        "bar": prefix_bar(agent, view.glyphs, bar_width),
+        "device": [Piece(figures.tokens(agent.device_tokens), Ink.DEVICE)] if known else [],
+        "host": [Piece(figures.tokens(agent.host_tokens), Ink.HOST)] if known else [],
+        "absent": [Piece(figures.tokens(absent), Ink.MUTED)] if known else [],
+        "calls": [Piece(f"{agent.calls:,}", Ink.MUTED)],
+        "hits": [Piece(figures.share(hit))],
+    }
+
+
+def _speaks(view: View, agent: AgentState) -> Line:
+    if agent.in_flight:
+        mark = ">" if view.plain else "▶"
+        return [Piece(f"{mark} now x{agent.in_flight}", Ink.ACCENT)]
+    if agent.steps is None:
+        return [Piece("no run", Ink.MUTED)]
+    return [Piece("next", Ink.STRONG)] if agent.steps <= 1 else []
+
+
+def _lane(view: View, steps: int | None) -> Line:
+    """One block a step that lies between now and the agent's next call."""
+    if not steps:
+        return []
+    more = "+" if steps > _MOST_STEPS else ""
+    blocks = view.glyphs.bar[1] * min(steps, _MOST_STEPS)
+    return [Piece(blocks + more, Ink.ACCENT if steps <= 1 else Ink.MUTED)]
+
+
+def _run(run: RunState, width: int) -> Line:
+    line = [Piece(f"{run.run:<14} ", Ink.MUTED)]
+    if run.expected:
+        line.append(Piece("expected  ", Ink.MUTED))
+    if run.idle_ticks:
+        line.append(Piece(f"idle {run.idle_ticks} s  ", Ink.WARNING))
+    for agent, calls in run.in_flight.items():
+        line.append(Piece(f"{agent}{f' x{calls}' if calls > 1 else ''}  ", Ink.ACCENT))
+    waiting = [(steps, agent) for agent, steps in run.steps.items() if agent not in run.in_flight]
+    for steps, agent in sorted(waiting):
+        line += [Piece(f"{agent} "), Piece(f"{steps}  ", Ink.STRONG if steps <= 1 else Ink.MUTED)]
+    return fit(line, width)
