@@ -3,8 +3,12 @@
 import random
 from collections.abc import Iterator
 
+import openai
 import pytest
 from support.real_server import Answer, RealServer, Refused, running, tag
+
+from kvflow.client import Run
+from kvflow.client.openai import as_agent
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -186,3 +190,19 @@ def test_policy_that_makes_no_sense_is_refused_with_a_reason(server, body):
         server.post("/kvflow/policy", body, method="PATCH")
     assert error.value.code == 400
     assert server.get("/kvflow/policy")["mode"] == "evict"
+
+
+def test_calls_of_a_tagged_openai_client_are_counted_and_others_are_not(server):
+    before = server.snapshot()["counters"]
+    ask = {"model": "default", "messages": [{"role": "user", "content": "Plan it."}]}
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", timeout=120) as client:
+        with Run(server.url, client="openai", workflow="any") as run:
+            planner = as_agent(client, run, "planner")
+            planner.chat.completions.create(**ask, max_tokens=4)
+            list(planner.chat.completions.create(**ask, max_tokens=4, stream=True))
+            planner.completions.create(model="default", prompt="Plan it.", max_tokens=4)
+        client.chat.completions.create(**ask, max_tokens=4)
+    after = server.snapshot()["counters"]
+    assert after["tagged_calls"] - before["tagged_calls"] == 3
+    assert after["untagged_calls"] - before["untagged_calls"] == 1
+    assert after["bad_hints"] == before["bad_hints"]
