@@ -87,6 +87,8 @@ class Store:
                     self._note(before, frame.time_s)
         self._mark(fresh)
         for node in change.gone:
+            if node.id in self.tree.nodes:
+                continue  # the same frame brought it back
             self._past.pop(node.id, None)
             self._changed_at.pop(node.id, None)
             if self.tree.complete and len(self.ghosts) < _MOST_GHOSTS:

@@ -45,7 +45,7 @@ class Tree:
             present = {node.id for node in frame.nodes}
             gone = [one for one in self.nodes if one not in present]
         else:
-            gone = [one for one in frame.gone if one in self.nodes]
+            gone = [one for one in dict.fromkeys(frame.gone) if one in self.nodes]
         change = Change({}, [self._remove(one) for one in gone])
         for node in frame.nodes:
             before = self.nodes.get(node.id)
