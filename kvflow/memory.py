@@ -12,14 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kvflow.prefixes import Identity
-
-PROMPT_END = 8
-"""Tokens at the end of a prompt that the next one need not have.
-
-Chat templates end a prompt with words for the model to go on from. Those of reasoning models open
-or close its thoughts there, and drop that when the answer has become history.
-"""
+from kvflow.prefixes import PROMPT_END, Identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,17 @@
 
 Source: paper section 3.3 (prompt segmentation), design 4.5, invariants 14, 16, 17, 38 and 39.
 
-The fixed prefix of an agent is what its last few calls have in common. Any K prompts in a row have
-in common the least of what each of them shares with the one before, so one prompt and K - 1
-numbers an agent are all that is kept. What follows from it:
+The fixed prefix of an agent is what its last few calls have in common. K prompts in a row have in
+common the least of what each of them shares with the one before, so one prompt and K - 1 numbers
+an agent are all that is kept. What follows from it:
 
 - A call that begins otherwise shortens the prefix at once, to the shared part. What is longer is
   taken again when K calls in a row had it: an edited prompt is learned with its K-th call, and a
   suffix that K calls happened to share is given up by the next one that does not.
 - Calls that are all alike have their whole prompt as the prefix.
-- A prompt that grows from call to call, as a conversation does, has as its prefix what stood there
-  K - 1 calls ago. `kvflow.memory` tells such agents from others.
+- A prompt that goes on from the whole of the one before, as the next turn of a conversation does,
+  shows nothing: what two conversations share is the fixed prefix, not what one of them has said so
+  far. Of an agent with a single conversation nothing is known; `kvflow.memory` is for those.
 - Of a name that stands for several prompts, only what all of them share is ever found. Where that
   is less than `least_tokens`, as when only the chat template's start is shared, nothing is known:
   such calls are treated as SGLang treats them.
@@ -22,6 +23,13 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+PROMPT_END = 8
+"""Tokens at the end of a prompt that the next turn of a conversation need not have.
+
+Chat templates end a prompt with words for the model to go on from. Those of reasoning models open
+or close its thoughts there, and drop that when the answer has become history.
+"""
 
 _FIRST_STEP = 256
 _LONGEST_STEP = 8192
@@ -70,7 +78,7 @@ class Limits:
 @dataclass(slots=True)
 class _Heard:
     last: "array[int]"
-    shared: deque[int]  # what each of the latest prompts shares with the one before it
+    shared: deque[int]  # what the latest prompts shared, each with the one before it
     tick: int
 
 
@@ -115,15 +123,18 @@ class PrefixLearner:
         prompt = array("q", token_ids)
         heard = self._heard.get(identity)
         if heard is None:
+            shared = 0
             heard = _Heard(prompt, deque(maxlen=self.limits.calls - 1), self._tick)
         else:
-            heard.shared.append(common_length(heard.last, prompt))
+            shared = common_length(heard.last, prompt)
+            if not _is_next_turn(heard.last, prompt, shared):
+                heard.shared.append(shared)
             self._drop(identity)
             heard.last, heard.tick = prompt, self._tick
         self._heard[identity] = heard
         self._tokens += len(prompt)
         self._bound()
-        return self._prefix(heard)
+        return self._prefix(heard, shared)
 
     def tick(self) -> None:
         """Time passes: agents that were silent for too long are forgotten. O(those)."""
@@ -140,10 +151,10 @@ class PrefixLearner:
         for identity in [known for known in self._heard if known.client == client]:
             self._drop(identity)
 
-    def _prefix(self, heard: _Heard) -> int | None:
+    def _prefix(self, heard: _Heard, shared: int) -> int | None:
         if len(heard.shared) < self.limits.calls - 1:
             return None
-        tokens = min(heard.shared) // self._page_size * self._page_size
+        tokens = min(shared, *heard.shared) // self._page_size * self._page_size
         return tokens if tokens >= max(self.limits.least_tokens, 1) else None
 
     def _bound(self) -> None:
@@ -155,6 +166,11 @@ class PrefixLearner:
 
     def _drop(self, identity: Identity) -> None:
         self._tokens -= len(self._heard.pop(identity).last)
+
+
+def _is_next_turn(last: "array[int]", prompt: "array[int]", shared: int) -> bool:
+    # What is added must be more than an end that differs: short suffixes are no turns.
+    return shared >= len(last) - PROMPT_END and len(prompt) > len(last) + PROMPT_END
 
 
 def common_length(one: "array[int]", other: "array[int]") -> int:

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.calm import calm
 
-from kvflow.memory import PROMPT_END, Conversations, Limits
-from kvflow.prefixes import Identity
+from kvflow.memory import Conversations, Limits
+from kvflow.prefixes import PROMPT_END, Identity
 
 A = Identity("app", "a")
 B = Identity("app", "b")

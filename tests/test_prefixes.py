@@ -1,12 +1,13 @@
 from array import array
 from collections import OrderedDict
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.calm import calm
 
-from kvflow.prefixes import Identity, Limits, PrefixLearner, common_length
+from kvflow.prefixes import PROMPT_END, Identity, Limits, PrefixLearner, common_length
 
 A = Identity("app", "a")
 SYSTEM = list(range(1000, 1200))
@@ -23,6 +24,18 @@ def told(of: PrefixLearner, *prompts: list[int], identity: Identity = A) -> list
 
 def with_tails(prefix: list[int], *tails: int) -> list[list[int]]:
     return [[*prefix, tail, tail + 1] for tail in tails]
+
+
+def in_common(one: list[int], other: list[int]) -> int:
+    return sum(
+        all(one[i] == other[i] for i in range(end))
+        for end in range(1, min(len(one), len(other)) + 1)
+    )
+
+
+def is_next_turn(last: list[int], prompt: list[int]) -> bool:
+    goes_on = all(token in prompt[i : i + 1] for i, token in enumerate(last[:-PROMPT_END]))
+    return goes_on and len(prompt) - len(last) > PROMPT_END
 
 
 class Oracle:
@@ -42,12 +55,11 @@ class Oracle:
             or sum(len(prompts[-1]) for prompts in self.prompts.values()) > self.limits.tokens
         ):
             self.prompts.popitem(last=False)
-        latest = self.prompts[identity][-self.limits.calls :]
-        if len(latest) < self.limits.calls:
+        pairs = list(pairwise(self.prompts[identity]))
+        telling = [pair for pair in pairs if not is_next_turn(*pair)][1 - self.limits.calls :]
+        if len(telling) < self.limits.calls - 1:
             return None
-        shared = 0
-        while all(len(p) > shared and p[shared] == latest[0][shared] for p in latest):
-            shared += 1
+        shared = min(in_common(*pair) for pair in [*telling, pairs[-1]])
         while shared % self.page:
             shared -= 1
         return shared if shared and shared >= self.limits.least_tokens else None
@@ -143,9 +155,36 @@ def test_prompt_that_was_edited_leaves_the_shared_part_and_is_learned_after_enou
     assert told(of, *with_tails(new, 4, 5, 6)) == [150, 150, 250]
 
 
-def test_prompt_that_grows_has_what_stood_there_two_calls_ago():
-    turns = [SYSTEM + [7] * 10 * turn for turn in range(6)]
-    assert told(learner(), *turns) == [None, None, 200, 210, 220, 230]
+def conversation(word: int, turns: int) -> list[list[int]]:
+    return [SYSTEM + [word] * 20 * turn for turn in range(1, turns + 1)]
+
+
+def test_conversation_alone_shows_no_fixed_prefix():
+    assert told(learner(), *conversation(7, 8)) == [None] * 8
+
+
+def test_conversations_one_after_another_have_the_prefix_that_they_share():
+    of = learner()
+    for word in (1, 2, 3):
+        found = told(of, *conversation(word, 5))
+    assert found == [200] * 5
+
+
+def test_conversations_that_take_turns_have_the_prefix_that_they_share():
+    turns = zip(conversation(1, 5), conversation(2, 5), strict=True)
+    found = told(learner(), *[prompt for pair in turns for prompt in pair])
+    assert found == [None, None, *[200] * 8]
+
+
+def test_suffix_that_is_longer_than_the_short_one_before_is_no_next_turn():
+    prompts = [SYSTEM + [word] * length for word, length in ((1, 3), (2, 5), (3, 9))]
+    assert told(learner(), *prompts)[-1] == 200
+
+
+def test_next_turn_with_another_prompt_end_has_no_more_of_the_prefix_than_it_shares():
+    of = learner()
+    assert told(of, SYSTEM, SYSTEM, SYSTEM)[-1] == 200
+    assert told(of, SYSTEM[:195] + [7] * 50) == [195]
 
 
 def test_start_that_only_the_chat_template_shares_is_no_prefix():
