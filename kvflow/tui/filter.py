@@ -13,6 +13,7 @@ Upper and lower case are alike. Pure.
 """
 
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -172,9 +173,13 @@ def _unusable(key: str, operator: str, value: str) -> _NotUnderstood:
 
 def _expression(word: str) -> Test:
     try:
-        found = re.compile(word, re.IGNORECASE).search
-    except re.error as error:
-        raise _NotUnderstood(f"no regular expression: {error.msg}", "escape it with \\") from None
+        with warnings.catch_warnings():
+            # Of what may mean something else in a later Python: nobody to tell it to here.
+            warnings.simplefilter("ignore", FutureWarning)
+            found = re.compile(word, re.IGNORECASE).search
+    except (re.error, OverflowError, RecursionError) as error:
+        why = error.msg if isinstance(error, re.error) else "it is too large"
+        raise _NotUnderstood(f"no regular expression: {why}", "escape it with \\") from None
     return lambda node: found(searched(node)) is not None
 
 
