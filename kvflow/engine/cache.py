@@ -75,6 +75,7 @@ class KvflowRadixCache(ObservedRadixCache):
     def tick(self) -> None:
         """A second has passed, in every rank alike: silent runs may expire."""
         self.tree_core.watch.tick()
+        self.tree_core.watch.tick()
         self._apply(self.calls.table.tick())
 
     # Copies from the host
