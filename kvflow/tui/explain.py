@@ -132,7 +132,7 @@ def _rank_reason(frame: Frame, node: Node, users: list[AgentState]) -> str:
         )
     if node.why is Why.ACCESS:
         return "Mode off: the least recently used goes first, whoever may need it."
-    named = ", ".join(f"{one.client}/{one.agent} {_when(one)}" for one in users[:_MOST_AGENTS])
+    named = ", ".join(f"{one.client}/{one.agent} ({_when(one)})" for one in users[:_MOST_AGENTS])
     more = f" and {len(users) - _MOST_AGENTS} more" if len(users) > _MOST_AGENTS else ""
     through = f"The fixed prefix of {named}{more} passes" if named else "A fixed prefix passes"
     return f"{through} through it: it ranks as {plural(node.steps, 'step')}."

@@ -54,6 +54,9 @@ class LiveSource:
         clock: seconds, for waiting and ages.
         unix_time: for frames of servers that do not tell the time.
 
+    Attributes:
+        failures: in a row, up to now.
+
     Raises:
         UsageError: the URL is none.
     """
@@ -74,7 +77,7 @@ class LiveSource:
         self._latest: Frame | None = None
         self._last_at = self._clock()  # of a good frame, or the beginning
         self._error: KvflowError | None = None
-        self._failures = 0
+        self.failures = 0
         self._retry_at = 0.0
 
     @property
@@ -127,7 +130,7 @@ class LiveSource:
             if frame.delta_since is not None:
                 raise GarbageError(f"{self.label} answered with a change to nothing")
         self._latest, self._last_at = frame, self._clock()
-        self._error, self._failures = None, 0
+        self._error, self.failures = None, 0
         return frame
 
     async def _get(self, since: int) -> Frame:
@@ -148,8 +151,8 @@ class LiveSource:
         return frame
 
     def _failed(self, error: KvflowError) -> float:
-        self._error, self._failures = error, self._failures + 1
-        wait_s = min(_LONGEST_RETRY_S, 2.0 ** (self._failures - 1))
+        self._error, self.failures = error, self.failures + 1
+        wait_s = min(_LONGEST_RETRY_S, 2.0 ** (self.failures - 1))
         self._retry_at = self._clock() + wait_s
         return wait_s
 
