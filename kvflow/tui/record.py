@@ -11,6 +11,8 @@ Lists of which a frame repeats most (evictions, prefetches) are written as chang
 
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Protocol, Self, TypeVar
@@ -127,16 +129,13 @@ class Recorder:
         Raises:
             KvflowError: the file cannot be written.
         """
-        if self._file.closed:
-            return
-        try:
-            with self._file:
+        if not self._file.closed:
+            with self._explained(), self._file:
                 self._file.write(self._member.flush())
-        except OSError as error:
-            raise _cannot_write(self._path, error) from error
 
     def _begin_member(self) -> None:
-        self._file.write(self._member.flush())
+        with self._explained():
+            self._file.write(self._member.flush())
         self._member = zlib.compressobj(wbits=GZIP)
         self._changes = 0
         self._evictions.clear()
@@ -144,11 +143,19 @@ class Recorder:
 
     def _write(self, content: Header | Record) -> None:
         raw = self._encoder.encode(content)
-        try:
+        with self._explained():
             self._file.write(self._member.compress(LENGTH.pack(len(raw)) + raw))
             self._file.write(self._member.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What cannot be written ends the recording."""
+        try:
+            yield
         except OSError as error:
+            with suppress(OSError):  # of the same failure, again
+                self._file.close()
             raise _cannot_write(self._path, error) from error
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from kvflow.errors import KvflowError, UsageError
 from kvflow.frames import EvictionRecord, Frame, PrefetchRecord
-from kvflow.tui.record import FORMAT, GZIP, LENGTH, VERSION, Header, Record
+from kvflow.tui.record import FORMAT, GZIP, LENGTH, VERSION, Header, Numbered, Record
 
 _CHUNK = 1 << 16
 
@@ -195,8 +195,13 @@ def _merged(records: Iterator[Record]) -> list[Frame]:
         frames.append(
             msgspec.structs.replace(
                 frame,
-                evictions=tuple(evictions[one] for one in sorted(evictions)[-record.evictions :]),
-                prefetches=tuple(prefetches[o] for o in sorted(prefetches)[-record.prefetches :]),
+                evictions=_latest(evictions, record.evictions),
+                prefetches=_latest(prefetches, record.prefetches),
             )
         )
     return frames
+
+
+def _latest(known: dict[int, Numbered], count: int) -> tuple[Numbered, ...]:
+    numbers = sorted(known)
+    return tuple(known[one] for one in numbers[len(numbers) - count :])
