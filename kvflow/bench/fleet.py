@@ -41,9 +41,23 @@ def launches(
     *,
     device: Device,
     model: str | None,
+    flags: Sequence[str] = (),
     environ: Mapping[str, str],
 ) -> dict[str, Launch]:
-    """How to start the servers that some arms need, by family."""
+    """How to start the servers that some arms need, by family.
+
+    Args:
+        arms: to be measured.
+        loaded: the recipe that kvflow is told.
+        pools: the device pools.
+        device: what SGLang runs on.
+        model: path or name; None for the recipe's or the built-in one.
+        flags: for SGLang, of all arms alike.
+        environ: the environment that the servers will inherit.
+
+    Raises:
+        UsageError: the flags contradict what the bench needs.
+    """
     found: dict[str, Launch] = {}
     taken: list[socket.socket] = []
     with contextlib.ExitStack() as held:
@@ -52,6 +66,7 @@ def launches(
                 continue
             taken.append(held.enter_context(_free_port()))
             tokens = pools.limit if arm.family == "limit" else pools.pressed
+            pool = () if tokens is None else ("--max-total-tokens", str(tokens))
             options = Options(
                 device=device,
                 model=model,
@@ -59,7 +74,7 @@ def launches(
                 with_plugin=arm.mode is not None,
                 mode=arm.mode,
                 host_tier=arm.has_host_tier,
-                sglang_flags=() if tokens is None else ("--max-total-tokens", str(tokens)),
+                sglang_flags=(*flags, *pool),
             )
             found[arm.family] = build(options, loaded, environ)
     return found

@@ -36,11 +36,13 @@ class LocalRig:
         device: what SGLang runs on.
         model: to serve; None for the recipe's on a GPU, and the built-in one on a CPU.
         access: how servers are talked to.
+        flags: for SGLang, of all arms alike.
     """
 
     device: Device
     model: str | None
     access: Access
+    flags: Sequence[str] = ()
     _fixed: dict[str, FixedSet] = field(default_factory=dict)
 
     def check(self, settings: Sequence[Setting]) -> None:
@@ -85,6 +87,7 @@ class LocalRig:
                 Pools(sizes[0].pressed, max(size.limit for size in sizes)),
                 device=self.device,
                 model=self.model,
+                flags=self.flags,
                 environ=environ,
             )
             with running(wanted, environ, _START_S, narrate) as stations:

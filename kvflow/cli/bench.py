@@ -29,8 +29,9 @@ app = typer.Typer(
 )
 
 
-@app.command(_DEFAULT)
+@app.command(_DEFAULT, context_settings={"allow_extra_args": True})
 def command(
+    ctx: typer.Context,
     target: Annotated[
         str,
         typer.Argument(
@@ -145,6 +146,8 @@ def command(
 ) -> None:
     """Measure what kvflow buys: arms in turns, intervals, and a verdict in words.
 
+    SGLang's own flags follow --, for all arms alike.
+
     Example: kvflow bench sequential-10 --arms hicache,prefetch,limit
     """
     from kvflow.cli import bench_request, bench_session
@@ -166,6 +169,7 @@ def command(
         model=model,
         url=url,
         timeout_s=timeout,
+        sglang_flags=tuple(ctx.args),
     )
     code = bench_session.bench(
         request, limits=goodput, conditions=fail_if or [], form=form, out=out

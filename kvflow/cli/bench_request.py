@@ -46,6 +46,7 @@ class Request:
     model: str | None
     url: str | None
     timeout_s: float
+    sglang_flags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,14 @@ def order(request: Request) -> Order:
     key = os.environ.get("KVFLOW_API_KEY") if request.url else None
     access = Access(key or None, request.timeout_s)
     device = launch.choose(request.device, os.environ)
-    rig = LiveRig(request.url, access) if request.url else LocalRig(device, request.model, access)
+    rig: LocalRig | LiveRig = LocalRig(device, request.model, access, request.sglang_flags)
+    if request.url:
+        if request.sglang_flags:
+            raise UsageError(
+                f"--url goes without flags for SGLang: {' '.join(request.sglang_flags)}",
+                "they are given when a server is started",
+            )
+        rig = LiveRig(request.url, access)
     suite = _suite(request, device, rig)
     arms = choose(request.arms) if request.arms is not None else _usual_arms(request, suite)
     if isinstance(rig, LiveRig):

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from support.recipes import make_recipe
 
+from kvflow.bench import document, session
 from kvflow.bench.arms import ARMS, Arm
 from kvflow.bench.plan import Block, Effort, Pace
-from kvflow.bench.session import Facts, Outcome
+from kvflow.bench.result import Result
+from kvflow.bench.session import Facts, Measured, Outcome
 from kvflow.bench.setting import Setting, Suite
 from kvflow.bench.trial import Trial
 from kvflow.client.exchange import Answer
@@ -145,3 +147,19 @@ class Silent:
     def turn_begins(self, block: Block, pace: Pace) -> None: ...
 
     def turn_ended(self, block: Block, trial: Trial, pace: Pace) -> None: ...
+
+
+SECONDS = {"lru": 2.0, "hicache": 1.0, "limit": 0.45, "full": 0.5}
+
+
+def make_result(
+    folder: Path, *names: str, arms: str = "lru,hicache,full", **changes: object
+) -> tuple[Result, list[Measured]]:
+    """A finished bench without servers: its result, and what was measured."""
+    settings = [make_setting(folder, name, **changes) for name in names or ("flow",)]
+    outcome = make_outcome(settings[0], arms)
+    outcome.suite = Suite("flow", "A flow.", settings)
+    session.run(outcome, DrawnRig(DrawnStage(SECONDS, noise=0.02)), Silent())
+    result = document.result(outcome, {"cores": 2, "gpus": None}, "kvflow bench flow", None)
+    assert result is not None
+    return result, outcome.measured

@@ -1,0 +1,59 @@
+import io
+
+import pytest
+from rich.console import Console
+from support.bench import make_result
+
+from kvflow.bench.report import terminal
+from kvflow.bench.result import settings_of
+from kvflow.bench.setting import PaperFigure
+
+
+def shown(result, *, width=100, tty=False) -> str:
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=tty, color_system=None)
+    terminal.show(console, settings_of(result))
+    return text.getvalue()
+
+
+def test_terminal_says_the_verdict_before_any_number(tmp_path):
+    text = shown(make_result(tmp_path)[0])
+    assert "3 repeats of 1 runs, arms in turns" in text
+    assert text.index("Expect kvflow (full)") < text.index("why") < text.index("run speed-up")
+
+
+def test_terminal_has_a_row_with_a_bar_for_each_arm(tmp_path):
+    rows = {
+        line.split()[0]: line
+        for line in shown(make_result(tmp_path)[0]).splitlines()
+        if line.split()[:1] and line.split()[0] in ("lru", "hicache", "full")
+    }
+    bars = {arm: row.count("█") for arm, row in rows.items()}
+    assert bars["lru"] == 16
+    assert bars["lru"] > bars["hicache"] > bars["full"] > 0
+    assert rows["hicache"].split()[-2:] == ["1", "1"]
+
+
+def test_terminal_shows_the_papers_figure_beside_ours(tmp_path):
+    paper = PaperFigure({"hicache": 1.24, "limit": 0.9}, "on an H100")
+    text = shown(make_result(tmp_path, paper=paper)[0])
+    assert "paper, KVFlow over hicache: 1.24 (on an H100); here full: 2." in text
+    assert "paper, KVFlow over limit: 0.9 (on an H100); not measured here" in text
+
+
+def test_terminal_shows_every_setting_of_a_suite(tmp_path):
+    text = shown(make_result(tmp_path, "one", "two")[0])
+    assert "flow, one" in text
+    assert "flow, two" in text
+
+
+def test_terminal_of_80_columns_is_not_overrun(tmp_path):
+    text = shown(make_result(tmp_path)[0], width=80, tty=True)
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0, " " * 16), (0.5, "█" * 8 + " " * 8), (1 / 128, "▏" + " " * 15)]
+)
+def test_bar_is_exact_to_an_eighth(share, text):
+    assert terminal.bar(share) == text

@@ -1,0 +1,217 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from support.bench import make_result
+from support.bench_server import BenchServer, _bench_routes  # noqa: F401
+from support.recipes import write_recipe
+from typer.testing import CliRunner, Result
+
+from kvflow.bench.report import folder, plots
+from kvflow.bench.result import json_schema
+from kvflow.cli import bench, console
+from kvflow.errors import ExitCode, KvflowError, ServerUnreachable, UsageError
+
+PAIR: dict[str, dict[str, object]] = {
+    "a": {"fixed_tokens": 50, "output_tokens": 3},
+    "b": {"fixed_tokens": 50, "output_tokens": 3, "after": "a"},
+}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> str:
+    return str(write_recipe(tmp_path, PAIR, workload={"runs": 2, "dynamic_tokens": 10}))
+
+
+@pytest.fixture(autouse=True)
+def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KVFLOW_API_KEY", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(plots, "write", lambda *_: [])  # tested where they are drawn
+    console.out.cache_clear()
+    console.err.cache_clear()
+
+
+def kvflow_bench(*arguments: str) -> Result:
+    return CliRunner().invoke(bench.app, list(arguments))
+
+
+def error_of(result: Result) -> KvflowError:
+    assert isinstance(result.exception, KvflowError), result.output
+    return result.exception
+
+
+def live(recipe: str, *arguments: str, **server: object) -> tuple[Result, BenchServer]:
+    """Bench a running server between two modes, twice."""
+    fake = BenchServer(**server)  # type: ignore[arg-type]
+    with fake.running():
+        given = ("--url", fake.url, "--repeats", "2", "--out", "out", *arguments)
+        return kvflow_bench(recipe, *given), fake
+
+
+def test_bench_of_a_running_server_compares_its_modes_and_puts_the_mode_back(recipe: str) -> None:
+    result, fake = live(recipe, mode="evict")
+    assert result.exit_code == 0, result.output
+    assert "prefetch" in result.stdout
+    assert "off" in result.stdout
+    modes = [step for step in fake.steps if step.startswith("mode")]
+    assert modes[-1] == "mode evict"
+    assert {"mode off", "mode prefetch"} == set(modes[:-1])
+
+
+def test_bench_narrates_turns_and_time_left_on_stderr_only(recipe: str) -> None:
+    result, _ = live(recipe)
+    assert "off, repeat 1 (1 of 4)" in result.stderr
+    assert "repeat 2 (4 of 4, about 1 s left)" in result.stderr
+    assert "found on the device" in result.stderr
+    assert "repeat 2" not in result.stdout
+
+
+def test_bench_json_obeys_its_schema_and_is_what_the_folder_holds(recipe: str) -> None:
+    result, _ = live(recipe, "--format", "json")
+    body = json.loads(result.stdout)
+    jsonschema.validate(body, json_schema(), cls=jsonschema.Draft202012Validator)
+    assert json.loads(Path("out/summary.json").read_text()) == body
+    assert "prefetch/off" in body["speedups"]
+
+
+@pytest.mark.parametrize(("form", "begin"), [("csv", "recipe,setting,arm"), ("md", "## flow")])
+def test_bench_prints_other_forms(recipe: str, form: str, begin: str) -> None:
+    result, _ = live(recipe, "--format", form)
+    assert result.stdout.startswith(begin)
+
+
+def test_bench_takes_lengths_and_counts_from_the_command_line(recipe: str) -> None:
+    shape = ("--fixed", "70", "--dynamic", "5..6", "--output", "4")
+    result, fake = live(recipe, *shape, "--runs", "3", "--concurrency", "2", "--format", "json")
+    setup = json.loads(result.stdout)["setup"]
+    assert (setup["runs"], setup["concurrency"], setup["output_tokens"]) == (3, 2, [4])
+    assert {len(seen.body["input_ids"]) for seen in fake.seen} == {75, 76}
+
+
+def test_bench_with_a_condition_that_holds_exits_with_5(recipe: str) -> None:
+    result, _ = live(recipe, "--fail-if", "prefetch/off < 99", "--fail-if", "prefetch/off > 99")
+    assert result.exit_code == ExitCode.CHECK_FAILED
+    assert "check failed in flow: prefetch/off < 99" in result.stderr
+    assert "> 99" not in result.stderr.split("check failed")[1]
+
+
+def test_bench_counts_goodput(recipe: str) -> None:
+    result, _ = live(recipe, "--goodput", "ttft:100000", "--format", "json")
+    metrics = json.loads(result.stdout)["arms"]["off"]["metrics"]
+    assert metrics["request_goodput"] == pytest.approx(metrics["request_throughput"])
+
+
+def test_bench_whose_server_fails_says_which_call_and_keeps_the_rest(recipe: str) -> None:
+    seen = []
+
+    def fault(request: object) -> int | None:
+        seen.append(request)
+        return 500 if len(seen) > 8 else None  # in the second arm's first turn
+
+    result, _ = live(recipe, fault=fault)
+    assert result.exit_code == ExitCode.FAILURE
+    assert "failed: prefetch in flow, repeat 1: call" in result.stderr
+    assert Path("out/report.md").is_file()
+    assert "off" in result.stdout
+
+
+def test_bench_interrupted_reports_what_was_measured_and_exits_with_130(recipe: str) -> None:
+    def fault(request: object) -> str | None:
+        return "interrupt" if fake.steps.count("mode prefetch") else None
+
+    fake = BenchServer(fault=fault)
+    with fake.running():
+        result = kvflow_bench(recipe, "--url", fake.url, "--out", "out", "--repeats", "3")
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert "interrupted: this is what was measured until then" in result.stderr
+    assert "off" in result.stdout
+    assert fake.steps[-1] == "mode off"
+
+
+def test_bench_of_nobody_is_unreachable_and_leaves_no_folder(recipe: str) -> None:
+    result = kvflow_bench(recipe, "--url", "http://127.0.0.1:9", "--out", "out")
+    assert isinstance(error_of(result), ServerUnreachable)
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--arms", "best"], "no arm 'best'"),
+        (["--url", "x", "--arms", "hicache"], "cannot bench hicache"),
+        (["--url", "x", "--pool-ratio", "0.5"], "--url goes with neither"),
+        (["--scale", "cpu"], "--scale cpu is for suites"),
+        (["--dynamic", "many"], "--dynamic many"),
+        (["--dynamic", "0"], "--dynamic 0"),
+        (["--goodput", "fast"], "--goodput 'fast'"),
+        (["--fail-if", "soon"], "no condition"),
+        (["--device", "cuda", "--link-ratio", "0.5", "-m", "m"], "is for the CPU engine"),
+        (["--device", "cpu", "--pool-ratio", "0.1"], "for the device pool"),
+        (["--url", "x", "--", "--tp-size", "2"], "without flags for SGLang: --tp-size 2"),
+    ],
+)
+def test_bench_that_makes_no_sense_is_refused_before_anything_starts(
+    recipe: str, arguments: list[str], words: str
+) -> None:
+    error = error_of(kvflow_bench(recipe, *arguments))
+    assert isinstance(error, UsageError)
+    assert words in error.what
+    assert not Path("results").exists()
+
+
+def test_bench_without_matplotlib_says_what_is_missing(recipe: str) -> None:
+    result, _ = live(recipe)
+    assert "report: out/report.md; without pictures, which need matplotlib" in result.stderr
+
+
+def test_bench_into_a_folder_with_something_in_it_is_refused(recipe: str) -> None:
+    Path("out").mkdir()
+    Path("out/notes.txt").write_text("mine")
+    result = kvflow_bench(recipe, "--url", "http://127.0.0.1:9", "--out", "out")
+    assert "not empty" in error_of(result).what
+
+
+@pytest.mark.parametrize("flag", ["--fixed", "--output", "--runs", "--pool-ratio", "--link-ratio"])
+def test_bench_of_a_suite_has_sizes_of_its_own(flag: str) -> None:
+    error = error_of(kvflow_bench("paper-single", flag, "1"))
+    assert f"{flag} 1 does not go with the suite paper-single" in error.what.replace(".0", "")
+
+
+def test_bench_of_an_unknown_target_suggests_one() -> None:
+    assert "did you mean 'peer'" in error_of(kvflow_bench("per")).what
+
+
+def test_compare_shows_what_has_changed(tmp_path: Path) -> None:
+    result, measured = make_result(tmp_path)
+    for name in ("one", "two"):
+        folder.fill(folder.make(tmp_path / name), result, measured)
+    shown = kvflow_bench("compare", "one", "two")
+    assert shown.exit_code == 0, shown.output
+    assert "no difference" in shown.stdout
+    body = json.loads(kvflow_bench("compare", "one", "two", "--json").stdout)
+    assert body["schema_version"] == 1
+    assert {change["arm"] for change in body["changes"]} == {"lru", "hicache", "full"}
+
+
+def test_schema_is_printed_as_json() -> None:
+    assert json.loads(kvflow_bench("schema").stdout) == json_schema()
+
+
+def test_bench_help_shows_what_a_recipe_takes_and_fits_80_columns() -> None:
+    result = kvflow_bench("--help")
+    assert "--pool-ratio" in result.stdout
+    assert max(len(line) for line in result.stdout.splitlines()) <= 80
+
+
+def test_bench_module_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, kvflow.cli.bench; print([m for m in ('httpx2', 'pydantic', 'yaml', "
+        "'matplotlib', 'numpy', 'sglang', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
