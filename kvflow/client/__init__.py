@@ -1,4 +1,4 @@
-"""What an application imports: tags for its calls, and a driver that walks a workflow."""
+"""What an application imports: runs, tags for their calls, and a driver that walks a workflow."""
 
 from kvflow.client.run import Run
 from kvflow.client.tagging import tag

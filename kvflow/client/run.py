@@ -22,9 +22,9 @@ class Run:
     """One run of a workflow, from its first call to the end of a `with` or `async with` block.
 
     At the end the server is told that the run is over, so that its agents are no longer expected.
-    That is a hint like any other: a server without kvflow is fine, and one that cannot be told is
-    logged as a warning and never raised; there the run expires by itself. Safe to use by many
-    threads and tasks at once.
+    That is a hint like any other: a server without kvflow is fine, and one that cannot be told
+    within 5 s is logged as a warning and never raised; there the run expires by itself. Safe to use
+    by many threads and tasks at once.
 
     Args:
         url: where the server is; a trailing /v1 is allowed.

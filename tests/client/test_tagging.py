@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -55,3 +57,11 @@ def test_tag_that_the_server_would_ignore_is_refused(
     with pytest.raises(UsageError) as refusal:
         tag(**(given_names | change))
     assert complaint in str(refusal.value)
+
+
+@pytest.mark.parametrize("module", ["kvflow.client", "kvflow.client.openai", "kvflow.client.sgl"])
+def test_client_loads_none_of_what_it_adapts(module: str) -> None:
+    heavy = ["openai", "sglang", "torch", "textual", "typer"]
+    script = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
