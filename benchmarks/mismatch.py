@@ -10,12 +10,15 @@ more often than stock SGLang differs from itself. Slow on CPUs that only emulate
 import argparse
 import asyncio
 import json
+import os
 import random
-import tempfile
-from pathlib import Path
 
-from arms import servers, switch
+from rich.console import Console
 
+from kvflow.bench.arms import choose
+from kvflow.bench.control import steering
+from kvflow.bench.fleet import launches, running
+from kvflow.bench.regime import Pools
 from kvflow.client.exchange import IdsPrompt
 from kvflow.client.server import Server, connect
 from kvflow.client.tagging import tag
@@ -24,6 +27,7 @@ from kvflow.recipe.load import find, load
 
 PREFIX_TOKENS, TAIL_TOKENS, OUTPUT_TOKENS = 32, 8, 8
 POOL_TOKENS = 2048
+START_S = 300.0
 
 
 async def ids(server: Server, tokens: list[int], agent: str) -> tuple[int, ...]:
@@ -34,15 +38,15 @@ async def ids(server: Server, tokens: list[int], agent: str) -> tuple[int, ...]:
     return answer.output_ids or ()
 
 
-async def answers(url: str, arm: str, count: int, *, warm: bool) -> list[tuple[int, ...]]:
+async def answers(url: str, count: int, *, warm: bool) -> list[tuple[int, ...]]:
     """Each prompt's answer, with or without its prefix in the cache."""
     found = []
-    async with connect(url) as server:
+    async with connect(url) as server, steering(url) as control:
         for number in range(count):
             chance = random.Random(number)
             prefix = chance.choices(range(256), k=PREFIX_TOKENS)
             first, second = (chance.choices(range(256), k=TAIL_TOKENS) for _ in range(2))
-            await switch(url, arm)
+            await control.flush()
             if warm:
                 await ids(server, prefix + first, f"a{number}")
             found.append(await ids(server, prefix + second, f"a{number}"))
@@ -51,11 +55,11 @@ async def answers(url: str, arm: str, count: int, *, warm: bool) -> list[tuple[i
 
 async def rates(urls: dict[str, str], count: int) -> dict[str, float]:
     """Share of prompts whose ids differ from stock's miss."""
-    miss = await answers(urls["hicache"], "hicache", count, warm=False)
+    miss = await answers(urls["hicache"], count, warm=False)
     rows = {
-        "stock, miss again": await answers(urls["hicache"], "hicache", count, warm=False),
-        "stock, hit": await answers(urls["hicache"], "hicache", count, warm=True),
-        "kvflow evict, hit": await answers(urls["evict"], "evict", count, warm=True),
+        "stock, miss again": await answers(urls["hicache"], count, warm=False),
+        "stock, hit": await answers(urls["hicache"], count, warm=True),
+        "kvflow evict, hit": await answers(urls["kvflow"], count, warm=True),
     }
     return {
         name: sum(a != b for a, b in zip(row, miss, strict=True)) / count
@@ -70,14 +74,19 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16")
     given = parser.parse_args()
     demo_model.ensure()
-    with tempfile.NamedTemporaryFile("w", suffix=".gbps") as link:
-        loaded = load(find("sequential-10"))
-        flags = ("--dtype", given.dtype)
-        with servers(
-            loaded, ["hicache", "evict"], POOL_TOKENS, POOL_TOKENS, Path(link.name), flags
-        ) as urls:
-            found = asyncio.run(rates(urls, given.prompts))
-    print(json.dumps({"dtype": given.dtype, "prompts": given.prompts, "mismatch": found}, indent=1))
+    console = Console(stderr=True)
+    wanted = launches(
+        choose("hicache,evict"),
+        load(find("sequential-10")),
+        Pools(POOL_TOKENS, POOL_TOKENS),
+        device="cpu",
+        model=None,
+        flags=("--dtype", given.dtype),
+        environ=os.environ,
+    )
+    with console.status("") as status, running(wanted, os.environ, START_S, status.update) as found:
+        rows = asyncio.run(rates({name: one.url for name, one in found.items()}, given.prompts))
+    print(json.dumps({"dtype": given.dtype, "prompts": given.prompts, "mismatch": rows}, indent=1))
 
 
 if __name__ == "__main__":

@@ -9,17 +9,18 @@ untagged prompts go to both in turns, block by block; ratios are within a pair o
 import argparse
 import asyncio
 import json
-import math
+import os
 import random
 import statistics
-import tempfile
 import time
-from pathlib import Path
 
-from arms import MODES, servers, switch
 from rich.console import Console
 from rich.table import Table
 
+from kvflow.bench.arms import choose
+from kvflow.bench.fleet import launches, running
+from kvflow.bench.regime import Pools
+from kvflow.bench.stats import paired
 from kvflow.client.exchange import IdsPrompt
 from kvflow.client.server import Server, connect
 from kvflow.engine.cpu import demo_model
@@ -27,7 +28,7 @@ from kvflow.recipe.load import find, load
 
 POOL_TOKENS = 16_384
 SYSTEMS, SYSTEM_TOKENS, USER_TOKENS, OUTPUT_TOKENS = 8, 192, 48, 16
-T_95 = {3: 3.18, 5: 2.57, 7: 2.36, 9: 2.26, 11: 2.20}  # two-sided, by degrees of freedom
+START_S = 300.0
 
 
 def prompts(seed: int, count: int) -> list[IdsPrompt]:
@@ -57,19 +58,10 @@ async def block(server: Server, todo: list[IdsPrompt], concurrency: int) -> tupl
     return statistics.fmean(ttfts), (time.perf_counter() - began) / len(todo)
 
 
-def ratio(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
-    """Stock / kvflow with its 95 % interval, from paired log ratios; above 1: kvflow is faster."""
-    logs = [math.log(stock / ours) for stock, ours in pairs]
-    middle = statistics.fmean(logs)
-    half = T_95.get(len(logs) - 1, 2.0) * statistics.stdev(logs) / math.sqrt(len(logs))
-    return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
-
-
 async def compare(urls: dict[str, str], mode: str, given: argparse.Namespace) -> list[dict]:
     """Rows of the result: one a concurrency and metric."""
     rows = []
-    await switch(urls[mode], mode)
-    async with connect(urls["hicache"]) as stock, connect(urls[mode]) as ours:
+    async with connect(urls["hicache"]) as stock, connect(urls["kvflow"]) as ours:
         for concurrency in given.concurrency:
             pairs: dict[str, list[tuple[float, float]]] = {"ttft": [], "seconds a call": []}
             for repeat in range(-1, given.repeats):  # the first warms both up
@@ -83,7 +75,8 @@ async def compare(urls: dict[str, str], mode: str, given: argparse.Namespace) ->
                     for index, metric in enumerate(pairs):
                         pairs[metric].append((measured[False][index], measured[True][index]))
             for metric, values in pairs.items():
-                middle, low, high = ratio(values)
+                theirs, own = zip(*values, strict=True)
+                middle, low, high = paired(own, theirs)
                 rows.append(
                     {
                         "mode": mode,
@@ -103,15 +96,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--repeats", type=int, default=8)
-    parser.add_argument("--mode", choices=MODES, default="prefetch")
+    parser.add_argument("--mode", choices=["evict", "prefetch", "full"], default="prefetch")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     demo_model.ensure()
-    with tempfile.NamedTemporaryFile("w", suffix=".gbps") as link:
-        arms = ["hicache", given.mode]
-        loaded = load(find("sequential-10"))
-        with servers(loaded, arms, POOL_TOKENS, POOL_TOKENS, Path(link.name)) as urls:
-            rows = asyncio.run(compare(urls, given.mode, given))
+    console = Console(stderr=True)
+    wanted = launches(
+        choose(f"hicache,{given.mode}"),
+        load(find("sequential-10")),
+        Pools(POOL_TOKENS, POOL_TOKENS),
+        device="cpu",
+        model=None,
+        environ=os.environ,
+    )
+    with console.status("") as status, running(wanted, os.environ, START_S, status.update) as found:
+        urls = {family: station.url for family, station in found.items()}
+        rows = asyncio.run(compare(urls, given.mode, given))
     if given.json:
         print(json.dumps(rows, indent=1))
         return
