@@ -19,7 +19,7 @@ from kvflow.bench.setting import Setting
 from kvflow.bench.trial import Trial
 from kvflow.client.server import connect
 from kvflow.engine.cpu import demo_model
-from kvflow.engine.launch import Device, demo
+from kvflow.engine.launch import Device, demo, flags
 from kvflow.errors import UsageError
 from kvflow.recipe.load import Loaded
 
@@ -97,6 +97,11 @@ class LocalRig:
         """The size of a recipe's fixed prefixes."""
         return fixed_set(loaded, self.model_of(loaded))
 
+    @property
+    def dtype(self) -> str:
+        """Of weights and cache on the CPU engine: as the flags say, else what suits the CPU."""
+        return flags.value_of(flags.parse(self.flags), "--dtype") or demo_model.best_dtype()
+
     def model_of(self, loaded: Loaded) -> str:
         """Path or name of the model that serves a recipe.
 
@@ -150,14 +155,14 @@ class _LocalStage:
         facts = self.rig.facts(setting)
         if self.rig.device != "cpu":
             return facts
-        facts |= {"label": EMULATED, "dtype": demo_model.best_dtype()}
+        facts |= {"label": EMULATED, "dtype": self.rig.dtype}
         tokens = int(facts["longest_prefix_tokens"] or 0)
         if tokens not in self.recompute_s:
             self.recompute_s[tokens] = await self._measure_recompute(tokens)
         facts["recompute_ms"] = self.recompute_s[tokens] * 1e3
         if setting.link_ratio is not None:
             model = self.rig.model_of(setting.served)
-            prefix_bytes = tokens * kv_bytes_per_token(model, demo_model.best_dtype())
+            prefix_bytes = tokens * kv_bytes_per_token(model, self.rig.dtype)
             gbps = link_gbps(setting.link_ratio, self.recompute_s[tokens], prefix_bytes)
             self.link.write_text(str(gbps))
             facts["link_gbps"] = gbps

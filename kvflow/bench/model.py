@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kvflow.errors import KvflowError
+from kvflow.errors import KvflowError, UsageError
 from kvflow.recipe.load import Loaded
 from kvflow.workload import fixed_ids
 
 _ANY_IDS = range(256)  # stand-ins for synthetic prefixes: only what they share matters here
-_DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+_DTYPE_BYTES = {"float32": 4, "float": 4, "float16": 2, "half": 2, "bfloat16": 2}
 
 
 class FixedSet(NamedTuple):
@@ -63,11 +63,18 @@ def kv_bytes_per_token(model: str, dtype: str) -> int:
 
     Args:
         model: path or name of a model with plain attention (MHA or GQA).
-        dtype: of the cache: float32, float16 or bfloat16.
+        dtype: of the cache, as SGLang's --dtype takes it.
 
     Raises:
+        UsageError: the size of such numbers is not known.
         KvflowError: the model's configuration cannot be read.
     """
+    if dtype not in _DTYPE_BYTES:
+        raise UsageError(
+            f"the link cannot be set for --dtype {dtype}",
+            "how many bytes a number of it has is not known",
+            f"take one of {', '.join(_DTYPE_BYTES)}",
+        )
     config = json.loads(_file(model, "config.json").read_text())
     heads = config["num_attention_heads"]
     head_size = config.get("head_dim") or config["hidden_size"] // heads

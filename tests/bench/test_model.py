@@ -9,7 +9,7 @@ from support.recipes import make_recipe
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from kvflow.bench.model import FixedSet, fixed_set, kv_bytes_per_token, unique_tokens
-from kvflow.errors import KvflowError
+from kvflow.errors import KvflowError, UsageError
 
 
 @calm
@@ -62,6 +62,11 @@ def test_fixed_set_of_prompt_files_is_what_the_models_tokenizer_makes_of_them(tm
 def test_kv_bytes_follow_from_the_configuration(tmp_path, config, dtype, expected):
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert kv_bytes_per_token(str(tmp_path), dtype) == expected
+
+
+def test_kv_bytes_of_numbers_of_unknown_size_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="--dtype auto"):
+        kv_bytes_per_token(str(tmp_path), "auto")
 
 
 def test_model_that_is_not_there_is_named(monkeypatch):

@@ -15,6 +15,7 @@ from kvflow.bench.measure import Access
 from kvflow.bench.plan import Block
 from kvflow.bench.regime import Pools
 from kvflow.bench.setting import Setting
+from kvflow.engine.cpu import demo_model
 from kvflow.errors import UsageError
 
 
@@ -84,6 +85,11 @@ def test_local_rig_says_what_it_sets_up(rig, tmp_path):
     facts = rig.facts(make_setting(tmp_path))
     assert (facts["fixed_tokens"], facts["longest_prefix_tokens"]) == (200, 100)
     assert (facts["pool_tokens"], facts["model"]) == (120, "m")
+
+
+def test_local_rig_has_the_dtype_of_the_flags(rig):
+    assert rig.dtype == demo_model.best_dtype()
+    assert LocalRig("cpu", "m", Access(), ("--dtype", "half")).dtype == "half"
 
 
 def test_local_rig_on_a_gpu_refuses_to_set_the_link(tmp_path):

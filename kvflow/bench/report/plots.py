@@ -20,6 +20,7 @@ DEVICE, HOST, ANEW, DECODING = "#009E73", "#E69F00", "#D55E00", "#B8B8B8"
 _WHERE = (("on the device", DEVICE), ("loaded from the host", HOST), ("computed anew", ANEW))
 _MARKS = (("whole run", "run", "o", "#0072B2"), ("first token", "ttft", "s", "#CC79A7"))
 _WIDE = 8.0  # inches
+_MOST_CALLS = 30  # of a run that are shown; more cannot be told apart
 
 
 def write(folder: Path, documents: Sequence[Document], measured: Sequence[Measured]) -> list[str]:
@@ -174,8 +175,10 @@ def _latest(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _one_run(trial: Trial) -> list[CallRecord]:
+    """The first calls of the first run."""
     first = trial.calls[0].run
-    return [call for call in trial.calls if call.run == first and call.answer is not None]
+    answered = [call for call in trial.calls if call.run == first and call.answer is not None]
+    return sorted(answered, key=lambda call: call.started_s or 0.0)[:_MOST_CALLS]
 
 
 def _patch(colour: str, label: str) -> Any:

@@ -1,4 +1,4 @@
-"""The result on a terminal: words first, then a table with bars."""
+"""The result on a terminal: words first, then a table with bars, then what may be claimed."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kvflow.bench.arms import baseline
 from kvflow.bench.report import words
 from kvflow.bench.result import Document
 
@@ -16,44 +17,63 @@ _NO_EDGE = 1000  # columns; what is piped on is not squeezed
 
 def show(console: Console, documents: list[Document]) -> None:
     """Print every setting."""
+    width = console.width if console.is_terminal else _NO_EDGE
     for number, document in enumerate(documents):
         if number:
             console.print()
-        for part in parts(document, console):
-            console.print(part, markup=False)
+        for part in parts(document):
+            console.print(part, markup=False, soft_wrap=False, width=width)
 
 
-def parts(document: Document, console: Console) -> Iterator[RenderableType]:
+def parts(document: Document) -> Iterator[RenderableType]:
     """What is shown of one setting, from top to bottom."""
     yield Text(words.heading(document), style="bold")
-    yield words.conditions(document)
-    yield ""
-    yield Text(document.verdict.headline, style="bold")
+    yield Text(f"{words.conditions(document)}\n")
+    yield Text(f"{document.verdict.headline}\n", style="bold")
+    yield _verdict(document)
+    yield Text()
+    yield _arms(document)
+    if len(document.arms) > 1:
+        yield Text(f"\ntimes as fast as {baseline(list(document.arms))}, 95 % interval:")
+        yield _speedups(document)
+    for line in words.paper(document):
+        yield Text(line)
+
+
+def _verdict(document: Document) -> Table:
+    """Reasons and advice, each indented as one block."""
+    grid = Table.grid(padding=(0, 2))
     for reason in document.verdict.reasons:
-        yield f"  why  {reason}"
+        grid.add_row("why", Text(reason))
     for advice in document.verdict.advice:
-        yield f"  try  {advice}"
-    yield ""
-    yield _table(document, console)
-    yield from words.paper(document)
+        grid.add_row("try", Text(advice))
+    return grid
 
 
-def _table(document: Document, console: Console) -> Table:
+def _arms(document: Document) -> Table:
     table = Table(box=None, pad_edge=False)
-    arm, run, *rest = words.COLUMNS
+    arm, run, *rest = words.COLUMNS[: -words.SPEEDUPS]
     table.add_column(arm, no_wrap=True)
     table.add_column(run, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for heading in rest:
-        table.add_column(heading, justify="left" if "speed-up" in heading else "right")
+        table.add_column(heading, justify="right", no_wrap=True)
     means = {name: arm.run_s.mean for name, arm in document.arms.items() if arm.run_s}
     for name in document.arms:
         share = means.get(name, 0.0) / max(means.values(), default=1.0)
-        first, second, *others = words.cells(document, name)
+        first, second, *others = words.cells(document, name)[: -words.SPEEDUPS]
         table.add_row(first, second, bar(share), *others)
-    if not console.is_terminal:
-        boundless = console.options.update(width=_NO_EDGE)
-        table.width = console.measure(table, options=boundless).maximum
+    return table
+
+
+def _speedups(document: Document) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("arm", "whole run", "first token"):
+        table.add_column(heading, no_wrap=True)
+    base = baseline(list(document.arms))
+    for name in document.arms:
+        if name != base:
+            table.add_row(name, *words.cells(document, name)[-words.SPEEDUPS :])
     return table
 
 

@@ -6,6 +6,8 @@ from kvflow.bench.stats import Claim
 from kvflow.bench.verdict import in_words
 
 COLUMNS = ("arm", "run s", "TTFT ms", "device", "host", "anew", "run speed-up", "TTFT speed-up")
+SPEEDUPS = 2
+"""How many of COLUMNS, at the end, compare with the baseline."""
 
 
 def heading(document: Document) -> str:
@@ -29,7 +31,8 @@ def conditions(document: Document) -> str:
     """How it was measured, in a line."""
     setup, repeats = document.setup, {arm.repeats for arm in document.arms.values()}
     counted = f"{min(repeats)} to {max(repeats)}" if len(repeats) > 1 else f"{min(repeats)}"
-    said = f"{counted} repeats of {setup['runs']} runs, arms in turns; 95 % intervals"
+    runs = "one run" if setup["runs"] == 1 else f"{setup['runs']} runs"
+    said = f"{counted} repeats of {runs} each, arms in turns; 95 % intervals"
     label = setup.get("label")
     return f"{label}; {said}" if label else said
 

@@ -42,11 +42,12 @@ def chains(name: str, count: int, fixed: int, dynamic: int, output: int) -> Load
     """
     agents: dict[str, dict[str, Any]] = {}
     for chain in range(count):
+        task = f"t{chain}-" if count > 1 else ""
         for place in range(AGENTS):
             spec: dict[str, Any] = {"fixed_tokens": fixed, "output_tokens": output}
             if place:
-                spec["after"] = f"t{chain}-a{place - 1}"
-            agents[f"t{chain}-a{place}"] = spec
+                spec["after"] = f"{task}a{place - 1}"
+            agents[f"{task}a{place}"] = spec
     return make(name, agents, dynamic_tokens=dynamic, max_calls=count * AGENTS)
 
 

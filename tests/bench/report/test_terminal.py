@@ -18,20 +18,26 @@ def shown(result, *, width=100, tty=False) -> str:
 
 def test_terminal_says_the_verdict_before_any_number(tmp_path):
     text = shown(make_result(tmp_path)[0])
-    assert "3 repeats of 1 runs, arms in turns" in text
-    assert text.index("Expect kvflow (full)") < text.index("why") < text.index("run speed-up")
+    assert "3 repeats of one run each, arms in turns" in text
+    assert text.index("Expect kvflow (full)") < text.index("why") < text.index("TTFT ms")
 
 
 def test_terminal_has_a_row_with_a_bar_for_each_arm(tmp_path):
-    rows = {
-        line.split()[0]: line
+    bars = {
+        line.split()[0]: line.count("█")
         for line in shown(make_result(tmp_path)[0]).splitlines()
-        if line.split()[:1] and line.split()[0] in ("lru", "hicache", "full")
+        if "█" in line
     }
-    bars = {arm: row.count("█") for arm, row in rows.items()}
     assert bars["lru"] == 16
     assert bars["lru"] > bars["hicache"] > bars["full"] > 0
-    assert rows["hicache"].split()[-2:] == ["1", "1"]
+
+
+def test_terminal_compares_every_other_arm_with_the_baseline(tmp_path):
+    _, below = shown(make_result(tmp_path)[0]).split("times as fast as hicache, 95 % interval:")
+    rows = [line.split() for line in below.splitlines() if line]
+    assert [row[0] for row in rows] == ["arm", "lru", "full"]
+    assert rows[1][1].startswith("0.")  # lru is slower
+    assert rows[2][1].startswith("2.")
 
 
 def test_terminal_shows_the_papers_figure_beside_ours(tmp_path):
@@ -50,6 +56,7 @@ def test_terminal_shows_every_setting_of_a_suite(tmp_path):
 def test_terminal_of_80_columns_is_not_overrun(tmp_path):
     text = shown(make_result(tmp_path)[0], width=80, tty=True)
     assert max(len(line) for line in text.splitlines()) <= 80
+    assert "…" not in text
 
 
 @pytest.mark.parametrize(
