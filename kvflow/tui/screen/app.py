@@ -53,6 +53,9 @@ class TopApp(App[None]):
         options: how to begin.
         folder: where recordings, pictures and tables are written.
         clock: for the names of these files.
+
+    Raises:
+        KvflowError: the file that was asked for cannot be recorded to.
     """
 
     CSS_PATH = "top.tcss"
@@ -72,8 +75,8 @@ class TopApp(App[None]):
         self._folder, self._clock = folder, clock
         self._store = Store()
         self._frozen: Store | None = None
-        self._recorder: Recorder | None = None
-        self._recording: Path | None = None
+        self._recording = options.record
+        self._recorder = Recorder(options.record, source.label) if options.record else None
         self.register_theme(_THEME)
         self.theme = _THEME.name
 
@@ -241,5 +244,8 @@ def run(source: Source, *, telemetry: Sampler | None, options: ScreenOptions) ->
         source: of frames.
         telemetry: of this machine, already at work; None if it is not to be shown.
         options: how to begin.
+
+    Raises:
+        KvflowError: the file that was asked for cannot be recorded to.
     """
     TopApp(source, telemetry=telemetry, options=options, folder=export.folder()).run()

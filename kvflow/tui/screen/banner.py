@@ -6,6 +6,8 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Digits, Label
 
+from kvflow.frames import State
+from kvflow.tui.glyphs import LETTERS
 from kvflow.tui.history import hit_shares
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import bar
@@ -141,10 +143,10 @@ def _summary(view: View) -> Line:
                 *bar(parts(view, pool, ink), pool.capacity, _BAR),
                 _GAP,
             ]
-    shares = hit_shares(frame.counters) or (None, None, None)
+    device, host, _ = hit_shares(frame.counters) or (None, None, None)
     line.append(Piece("hits ", Ink.MUTED))
-    for share, ink in zip(shares, (Ink.DEVICE, Ink.HOST, Ink.MUTED), strict=True):
-        line.append(Piece(f"{figures.share(share)} ", ink))
+    line.append(Piece(f"{LETTERS[State.DEVICE]} {figures.share(device)} ", Ink.DEVICE))
+    line.append(Piece(f"{LETTERS[State.HOST]} {figures.share(host)}", Ink.HOST))
     return line
 
 

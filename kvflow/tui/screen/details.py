@@ -95,13 +95,14 @@ def _timeline(view: View, node: Node) -> list[Line]:
     """The states, the latest first, each with how long it lasted."""
     frame, past = view.store.frame, view.store.timeline(node.id)
     now = frame.time_s if frame else 0.0
-    ends = [now, *(one.until_s for one in reversed(past))]
     states = [node.state, *(one.state for one in reversed(past))]
+    ends = [now, *(one.until_s for one in reversed(past))]
     lines: list[Line] = []
-    for state, until, since in zip(states, ends, [*ends[1:], None], strict=True):
+    for place, (state, until) in enumerate(zip(states, ends, strict=True)):
+        since = ends[place + 1] if place < len(past) else None
         lasted = f"for {figures.seconds(until - since)}" if since is not None else "before"
-        word = Piece(f"  {state:<11}", Ink.PLAIN if until == now else Ink.MUTED)
-        ago = "" if until == now else f", until {figures.seconds(now - until)} ago"
+        ago = f", until {figures.seconds(now - until)} ago" if place else ""
+        word = Piece(f"  {state:<11}", Ink.MUTED if place else Ink.PLAIN)
         lines.append([state_piece(state, view.glyphs), word, Piece(lasted + ago, Ink.MUTED)])
     return lines
 

@@ -12,7 +12,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from kvflow.tui.screen.columns import Placed
-from kvflow.tui.screen.ink import Line
+from kvflow.tui.screen.ink import Ink, Line, Piece
 from kvflow.tui.screen.paint import Painted
 
 _CACHED_STRIPS = 2048
@@ -32,7 +32,7 @@ class Listing(Painted, ScrollView, can_focus=True):
         Binding("pagedown,ctrl+f", "page(1)", "page down", show=False, id="list.page_down"),
         Binding("home,g", "first", "first", show=False, id="list.first"),
         Binding("end,G", "last", "last", show=False, id="list.last"),
-        Binding("enter,d", "choose", "details", id="list.choose"),
+        Binding("enter,d", "choose", "details", key_display="enter", id="list.choose"),
     ]
 
     cursor = reactive(0, repaint=False)
@@ -79,6 +79,10 @@ class Listing(Painted, ScrollView, can_focus=True):
         """What stands above the rows."""
         raise NotImplementedError
 
+    def empty(self) -> str:
+        """What is said while there are no rows."""
+        raise NotImplementedError
+
     def placed(self, width: int) -> list[Placed]:
         """The columns for a width in cells."""
         raise NotImplementedError
@@ -86,26 +90,38 @@ class Listing(Painted, ScrollView, can_focus=True):
     # What it does with it
 
     def rows_changed(self) -> None:
-        """Draw anew what is on the screen; rows of unchanged version come from the cache."""
+        """Draw anew what looks different now."""
         count = self.row_count()
-        self.virtual_size = Size(self.size.width, count + 1)
+        self.virtual_size = Size(self.size.width, max(count, 1) + 1)
         self.cursor = min(self.cursor, max(count - 1, 0))
-        self.refresh()
+        self._refresh_rows()
+
+    def _refresh_rows(self) -> None:
+        width, height = self.size
+        header = self.header_line(self.placed(width)) if width else []
+        self.refresh_changed([header, *(self._look_of(y) for y in range(1, height))])
+
+    def _look_of(self, y: int) -> tuple[object, ...] | None:
+        """What the row at a height is drawn from; None below the last one."""
+        index = y - 1 + self.scroll_offset.y
+        if index >= self.row_count():
+            return None
+        return self.row_version(index), self.size.width, self._component(index)
 
     def render_line(self, y: int) -> Strip:
         """The header, then the rows from where the table is scrolled to."""
         width = self.size.width
         if y == 0:
             return self.strip(self.header_line(self.placed(width)), width, "line--header")
-        index = y - 1 + self.scroll_offset.y
-        if index >= self.row_count():
-            return self.strip([], width)
-        component = self._component(index)
-        key = (self.row_version(index), width, component)
-        strip = self._strips.get(key)
+        look = self._look_of(y)
+        if look is None:
+            said = y == 1 and not self.row_count()
+            return self.strip([Piece(self.empty(), Ink.MUTED)] if said else [], width)
+        strip = self._strips.get(look)
         if strip is None:
-            strip = self.strip(self.row_line(index, self.placed(width)), width, component)
-            self._strips[key] = strip
+            index = y - 1 + self.scroll_offset.y
+            line = self.row_line(index, self.placed(width))
+            strip = self._strips[look] = self.strip(line, width, self._component(index))
         return strip
 
     def _component(self, index: int) -> str | None:
@@ -122,6 +138,14 @@ class Listing(Painted, ScrollView, can_focus=True):
         """Another width: other columns."""
         self.rows_changed()
 
+    def on_focus(self) -> None:
+        """The cursor looks otherwise with the focus."""
+        self._refresh_rows()
+
+    def on_blur(self) -> None:
+        """The cursor looks otherwise without the focus."""
+        self._refresh_rows()
+
     def scroll_to_cursor(self) -> None:
         """Scroll as little as brings the cursor's row on the screen."""
         rows_shown = self.size.height - 1
@@ -132,8 +156,8 @@ class Listing(Painted, ScrollView, can_focus=True):
 
     def _go(self, index: int) -> None:
         self.cursor = min(max(index, 0), max(self.row_count() - 1, 0))
-        self.refresh()
         self.scroll_to_cursor()
+        self._refresh_rows()
         self.post_message(self.Moved(self))
 
     def action_move(self, by: int) -> None:

@@ -191,7 +191,7 @@ class MainScreen(Screen[None]):
         self.set_class(narrow, "-narrow")
         self.set_class(height >= _LEAST_LINES["machine"], "-tall")
         roomy = width >= _ROOMY_COLUMNS and height >= _ROOMY_LINES
-        self.set_class(roomy, "-figures")
+        self.set_class(roomy and not self._options.ascii, "-figures")
         self.call_after_refresh(self._again)
 
     def action_panel(self, name: str) -> None:

@@ -1,10 +1,11 @@
 """From ink to Textual's styles: the one place where a meaning becomes a colour."""
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -22,12 +23,34 @@ class Painted(Widget):
         "line--header",
     }
 
-    def ink_style(self, ink: Ink) -> Style:
-        """What this ink looks like with the theme that is on, on any background."""
-        style = self.get_component_rich_style(f"ink--{ink}")
-        return Style(
-            color=style.color, bold=style.bold, italic=style.italic, underline=style.underline
-        )
+    def __init__(self, *, id: str | None = None, **other: Any) -> None:  # noqa: A002
+        super().__init__(id=id, **other)
+        self._styles_of: dict[tuple[Ink, str | None], Style] = {}
+        self._looks: Sequence[object] = ()
+
+    def notify_style_update(self) -> None:
+        """Another theme or another state: inks may look otherwise."""
+        super().notify_style_update()
+        self._styles_of.clear()
+
+    def refresh_changed(self, looks: Sequence[object]) -> None:
+        """Paint again the lines that look different; painting is what a refresh costs most.
+
+        Args:
+            looks: one a line of the widget: equal for as long as the line looks the same.
+        """
+        before, self._looks = self._looks, looks
+        if len(before) != len(looks):
+            self.refresh()
+            return
+        width = self.size.width
+        changed = [
+            Region(0, y, width, 1)
+            for y, (old, new) in enumerate(zip(before, looks, strict=True))
+            if old != new
+        ]
+        if changed:
+            self.refresh(*changed)
 
     def strip(self, line: Iterable[Piece], width: int, component: str | None = None) -> Strip:
         """The line, exactly `width` cells wide.
@@ -37,11 +60,21 @@ class Painted(Widget):
             width: in cells.
             component: a `line--` component class whose style lies under the whole line.
         """
-        base = self.rich_style
-        if component is not None:
-            lies_under = self.get_component_rich_style(component)
-            base += Style(bgcolor=lies_under.bgcolor, underline=lies_under.underline)
         segments = [
-            Segment(piece.text, base + self.ink_style(piece.ink)) for piece in fit(line, width)
+            Segment(piece.text, self._style(piece.ink, component)) for piece in fit(line, width)
         ]
         return Strip(segments, width)
+
+    def _style(self, ink: Ink, component: str | None) -> Style:
+        """An ink on a kind of line. Looked up once: styles are what drawing spends its time on."""
+        style = self._styles_of.get((ink, component))
+        if style is None:
+            style = self.rich_style
+            if component is not None:
+                line = self.get_component_rich_style(component)
+                style += Style(bgcolor=line.bgcolor, underline=line.underline)
+            inked = self.get_component_rich_style(f"ink--{ink}")
+            # Not its background, which is the widget's own: it would hide the line's.
+            style += Style(color=inked.color, bold=inked.bold)
+            self._styles_of[ink, component] = style
+        return style

@@ -15,7 +15,7 @@ Draw = Callable[[View, int, int], list[Line]]
 
 
 class Picture(Painted, ScrollView):
-    """Draws when it is looked at: while it is hidden it costs nothing.
+    """Draws what it is shown; while it has no place on the screen it costs nothing.
 
     Args:
         draw: makes the lines.
@@ -42,9 +42,15 @@ class Picture(Painted, ScrollView):
 
     def _redraw(self) -> None:
         self._lines = None
+        width, height = self.size
+        if not width or not height:
+            return
+        lines = self._drawn()
         if self._scrolls:
-            self.virtual_size = Size(self.size.width, len(self._drawn()))
-        self.refresh()
+            self.virtual_size = Size(width, len(lines))
+        top = self.scroll_offset.y
+        shown = lines[top : top + height]
+        self.refresh_changed([*shown, *([[]] * (height - len(shown)))])
 
     def _drawn(self) -> list[Line]:
         if self._lines is None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kvflow.tui.screen.columns import Column, Placed, header, line_of, place
-from kvflow.tui.screen.ink import Ink, Line, Piece
+from kvflow.tui.screen.ink import Line
 from kvflow.tui.screen.listing import Listing
 from kvflow.tui.screen.view import View
 
@@ -67,20 +67,20 @@ class Table(Listing):
         return self._rows[self.cursor] if self.cursor < len(self._rows) else None
 
     def row_count(self) -> int:
-        """As many as there are, or the one line that says that there are none."""
-        return max(len(self._rows), 1)
+        """As many as the view has."""
+        return len(self._rows)
 
     def row_version(self, index: int) -> object:
         """What stands in the row: nothing else can change."""
-        if not self._rows:
-            return self._empty
         return tuple((name, *cell) for name, cell in self._rows[index].cells.items())
 
     def row_line(self, index: int, placed: list[Placed]) -> Line:
         """The cells of one row."""
-        if not self._rows:
-            return [Piece(self._empty, Ink.MUTED)]
         return line_of(placed, self._rows[index].cells)
+
+    def empty(self) -> str:
+        """What was given for this case."""
+        return self._empty
 
     def header_line(self, placed: list[Placed]) -> Line:
         """The titles."""

@@ -14,8 +14,8 @@ from kvflow.tui.screen.ink import Ink, Line, Piece, shorten
 _SIZE = 12
 COLUMNS = (
     Column(Sorted.STATE, "st", 3, right=False),
-    Column(Sorted.ID, "node", 12, right=False, stretch=True, most=28),
-    Column(Sorted.AGENTS, "prefix of", 11, right=False, stretch=True),
+    Column(Sorted.ID, "node", 16, right=False, stretch=True, most=28),
+    Column(Sorted.AGENTS, "prefix of", 12, right=False, stretch=True),
     Column(Sorted.STEPS, "steps", 6),
     Column(Sorted.WHY, "why", 8, right=False, rank=1),
     Column(Sorted.TOKENS, "tokens", 7),
@@ -35,7 +35,7 @@ INKS = {
     State.LOADING: Ink.LOADING,
     State.OFFLOADING: Ink.OFFLOADING,
 }
-_LEAST_ROOM = 10  # for a node's mark and number, whatever its level
+_LEAST_ROOM = 8  # for a node's mark and number, whatever its level
 
 
 class Look(NamedTuple):
@@ -58,12 +58,16 @@ class Look(NamedTuple):
     largest: int
 
 
+def used_ago(node: Node, look: Look) -> str:
+    """Accesses of any node since this node's last."""
+    return figures.tokens(max(look.newest - node.last_access, 0))
+
+
 def cells(row: Row, look: Look, width_of_id: int, width_of_agents: int) -> dict[str, Line]:
     """The cells of a row; a ghost and a node that is only on the way to a match are pale."""
     node = row.node
     pale = Ink.GHOST if row.ghost else Ink.MUTED if not row.matched else None
     plain = pale or Ink.PLAIN
-    ago = max(look.newest - node.last_access, 0)
     return {
         Sorted.STATE: [_state(row, look.glyphs)],
         Sorted.ID: _place(row, look, width_of_id),
@@ -75,7 +79,7 @@ def cells(row: Row, look: Look, width_of_id: int, width_of_agents: int) -> dict[
         "bytes": [Piece(figures.size(node.tokens * look.bytes_per_token), pale or Ink.MUTED)],
         Sorted.LOCKS: _locks(node, look.glyphs, pale),
         Sorted.HITS: [Piece(figures.tokens(node.hits), plain)] if node.hits else [],
-        Sorted.USED: [Piece(figures.tokens(ago), pale or Ink.MUTED)],
+        Sorted.USED: [Piece(used_ago(node, look), pale or Ink.MUTED)],
         Sorted.DEPTH: [Piece(figures.tokens(node.depth), pale or Ink.MUTED)],
     }
 

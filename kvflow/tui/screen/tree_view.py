@@ -14,7 +14,7 @@ from kvflow.tui.rows import View as RowsView
 from kvflow.tui.screen.columns import Placed, header, line_of, place
 from kvflow.tui.screen.ink import Line
 from kvflow.tui.screen.listing import Listing
-from kvflow.tui.screen.tree_cells import COLUMNS, Look, cells
+from kvflow.tui.screen.tree_cells import COLUMNS, Look, cells, used_ago
 from kvflow.tui.screen.view import View
 from kvflow.tui.store import Store
 
@@ -54,6 +54,8 @@ class TreeView(Listing):
         """Show the tree of this view; the selected node stays selected."""
         self._store = view.store
         self._look = _look(view, self._look.newest if self._is_same_server(view) else 0.0)
+        if view.store.tree.complete:
+            self._collapsed &= view.store.tree.nodes.keys()
         self._flatten()
 
     def filter(self, wanted: Filter) -> None:
@@ -115,8 +117,9 @@ class TreeView(Listing):
 
     def row_version(self, index: int) -> object:
         """Everything that a row is drawn from and that can change."""
-        look = self._look
-        return self._rows[index], look.bytes_per_token, look.client, look.newest, look.largest
+        look, row = self._look, self._rows[index]
+        ago = used_ago(row.node, look)
+        return row, look.bytes_per_token, look.client, look.largest, ago
 
     def row_line(self, index: int, placed: list[Placed]) -> Line:
         """The cells of a node."""
@@ -133,6 +136,12 @@ class TreeView(Listing):
         glyphs, sort = self._look.glyphs, self.shown.sort
         arrow = glyphs.descending if sort.descending else glyphs.ascending
         return header(placed, sort.column, arrow)
+
+    def empty(self) -> str:
+        """Why no node is shown."""
+        if self._store.tree.nodes:
+            return "no node matches the filter (esc clears it)"
+        return "the tree is empty" if self._store.frame else "waiting for the first frame"
 
     def placed(self, width: int) -> list[Placed]:
         """The columns that there is room for."""

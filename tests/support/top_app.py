@@ -1,0 +1,53 @@
+"""`kvflow top` without a terminal: shown in a size, with frames that were made by hand."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+
+from support.top_scene import Scripted, life
+from textual.pilot import Pilot
+
+from kvflow.telemetry.sampler import Sampler
+from kvflow.tui.options import ScreenOptions
+from kvflow.tui.screen.app import TopApp
+from kvflow.tui.source import Source
+
+NOON = datetime(2026, 1, 2, 12, 30, 5)
+NARROW, WIDE, ROOMY = (80, 24), (120, 40), (200, 60)
+
+
+@asynccontextmanager
+async def shown(
+    source: Source | None = None,
+    size: tuple[int, int] = WIDE,
+    *,
+    options: ScreenOptions = ScreenOptions(),  # noqa: B008 - immutable
+    folder: Path | None = None,
+    telemetry: Sampler | None = None,
+) -> AsyncIterator[Pilot[None]]:
+    """The program, after all its frames (by default a minute of the scene)."""
+    with tempfile.TemporaryDirectory() as scratch:
+        app = TopApp(
+            source or Scripted(life(60)),
+            telemetry=telemetry,
+            options=options,
+            folder=folder or Path(scratch),
+            clock=lambda: NOON,
+        )
+        async with app.run_test(size=size) as pilot:
+            await pilot.app.workers.wait_for_complete()
+            await pilot.pause()
+            yield pilot
+
+
+def text(pilot: Pilot[None]) -> list[str]:
+    """The screen, line by line."""
+    strips = pilot.app.screen._compositor.render_strips(pilot.app.size)
+    return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+
+def page(pilot: Pilot[None]) -> str:
+    """The screen as one text."""
+    return "\n".join(text(pilot))

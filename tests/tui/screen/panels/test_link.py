@@ -1,0 +1,58 @@
+from support.top_pictures import inks_of, text_of, view_of
+from support.top_scene import frame_at
+
+from kvflow.frames import Traffic
+from kvflow.tui.screen.ink import Ink, width_of
+from kvflow.tui.screen.panels.link import draw
+
+
+def traffic(h2d, d2h, pending=0):
+    return Traffic(
+        h2d_bytes=h2d,
+        d2h_bytes=d2h,
+        h2d_operations=0,
+        d2h_operations=0,
+        demand_bytes=0,
+        waits=0,
+        h2d_pending_bytes=pending,
+        d2h_pending_bytes=0,
+    )
+
+
+def seconds_of(*bytes_each_way, pending=0):
+    """A frame a second, with so many gigabytes moved by then."""
+    return [
+        frame_at(second, traffic=traffic(int(h2d * 1e9), int(d2h * 1e9), pending))
+        for second, (h2d, d2h) in enumerate(bytes_each_way)
+    ]
+
+
+def test_link_says_the_rate_each_way():
+    drawn = text_of(draw(view_of(seconds_of((0, 0), (1.5, 0.25))), 30, 6))
+    assert "H2D 1.50 GB/s" in drawn
+    assert "D2H 0.25 GB/s" in drawn
+
+
+def test_link_draws_both_ways_on_one_scale_from_the_middle():
+    rows = text_of(draw(view_of(seconds_of((0, 0), (2, 1)), plain=True), 4, 6)).splitlines()
+    # One value in the right half of the last cell: 2 of 2 up, 1 of 2 down.
+    assert [row[3:4] for row in rows[1:5]] == [":", ":", ":", ""]
+
+
+def test_link_says_how_much_is_still_to_be_copied():
+    drawn = text_of(draw(view_of(seconds_of((0, 0), (1, 0), pending=3 * 2**20)), 30, 6))
+    assert "3.0Mi to go" in drawn
+
+
+def test_link_without_a_host_tier_says_so():
+    assert text_of(draw(view_of([frame_at(0, traffic=None)]), 30, 6)) == "no host tier"
+
+
+def test_link_tells_the_ways_apart_by_word_and_ink():
+    drawn = draw(view_of(), 30, 6)
+    assert inks_of(drawn, "H2D") == {Ink.LOADING}
+    assert inks_of(drawn, "D2H") == {Ink.OFFLOADING}
+
+
+def test_link_lines_are_no_wider_than_the_panel():
+    assert all(width_of(line) <= 24 for line in draw(view_of(), 24, 8))

@@ -1,0 +1,72 @@
+import msgspec
+from support.top_pictures import inks_of, text_of, view_of
+from support.top_scene import agents_at, frame_at
+
+from kvflow.tui.screen.ink import Ink, width_of
+from kvflow.tui.screen.workflow import draw
+
+
+def lines_at(moment, width=100, **frame):
+    return draw(view_of([frame_at(moment, **frame)], plain=True), width, 40)
+
+
+def words(lines):
+    return [line.split() for line in text_of(lines).splitlines()]
+
+
+def test_workflow_agents_stand_in_the_order_in_which_they_speak():
+    shown = words(lines_at(2))
+    assert [row[0] for row in shown[2:6]] == ["expresser", "reviewer", "planner", "executor"]
+
+
+def test_workflow_who_speaks_now_and_next_is_said():
+    shown = words(lines_at(2))
+    assert shown[2][1:4] == [">", "now", "x2"]
+    assert shown[3][1] == "next"
+
+
+def test_workflow_draws_a_block_for_each_step_until_an_agent_speaks():
+    lines = text_of(lines_at(2, width=120)).splitlines()
+    lane = lines[1].index("until it speaks"[:13])
+    assert [line[lane : lane + 4].strip() for line in lines[2:6]] == ["", "=", "==", "==="]
+
+
+def test_workflow_many_steps_end_in_a_plus():
+    far = msgspec.structs.replace(agents_at(0)[0], steps=40)
+    assert "=" * 12 + "+" in text_of(lines_at(0, width=120, agents=(far,)))
+
+
+def test_workflow_says_how_much_of_each_prefix_is_where():
+    # The planner's steps are 1: half of it is on the device.
+    planner = next(row for row in words(lines_at(3)) if row[0] == "planner")
+    assert planner[-5:-2] == ["704", "576", "0"]
+
+
+def test_workflow_client_of_whom_nobody_waits_comes_last():
+    titles = [row[0] for row in words(lines_at(0)) if "live" in row]
+    assert titles == ["peer", "nightly-report"]
+
+
+def test_workflow_runs_say_who_is_in_flight_and_who_is_next():
+    lines = lines_at(0)
+    first = next(row for row in words(lines) if row and row[0] == "r40")
+    assert first == ["r40", "planner", "executor", "1", "expresser", "2", "reviewer", "3"]
+    assert Ink.ACCENT in inks_of(lines, "planner")
+
+
+def test_workflow_runs_that_rest_or_are_only_expected_say_so():
+    last = next(row for row in words(lines_at(0)) if row and row[0] == "r43")
+    assert last[1:5] == ["expected", "idle", "3", "s"]
+
+
+def test_workflow_many_runs_end_in_how_many_more():
+    many = frame_at(0).run_states * 40
+    assert "and 60 more" in text_of(lines_at(0, run_states=many))
+
+
+def test_workflow_without_agents_says_what_is_missing():
+    assert "calls need a tag" in text_of(lines_at(0, agents=()))
+
+
+def test_workflow_lines_are_no_wider_than_the_view():
+    assert all(width_of(line) <= 78 for line in lines_at(0, width=78))
