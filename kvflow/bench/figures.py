@@ -62,6 +62,8 @@ def _arm(
         agents=_agents(measured, calls),
         engine=engine,
         cpu_cores=sum(cpu_s) / seconds if cpu_s and len(cpu_s) == len(trials) else None,
+        gpu_busy=_mean([share for trial in trials for share in trial.gpus.busy]),
+        h2d_gbps=_h2d_gbps(trials, engine, seconds),
         link_share=_link_share(engine, seconds, measured.facts.get("link_gbps")),
         warm_rounds=max((trial.warm_rounds for trial in trials), default=0),
         mismatch=mismatch,
@@ -136,6 +138,17 @@ def _summed(trials: Sequence[Trial]) -> dict[str, float]:
         for name, value in (trial.counts or {}).items():
             total[name] = total.get(name, 0.0) + value
     return total
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _h2d_gbps(trials: Sequence[Trial], engine: Mapping[str, float], seconds: float) -> float | None:
+    seen = _mean([rate for trial in trials for rate in trial.gpus.h2d_gbps])
+    if seen is None and "h2d_bytes" in engine:
+        return engine["h2d_bytes"] / seconds / 1e9
+    return seen
 
 
 def _link_share(engine: Mapping[str, float], seconds: float, gbps: object) -> float | None:

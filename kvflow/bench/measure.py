@@ -10,11 +10,12 @@ from kvflow.bench.plain import chatting
 from kvflow.bench.plan import Block
 from kvflow.bench.setting import Setting
 from kvflow.bench.trial import Answers, Hits, Trial, first_failure, hits, what_was_said
-from kvflow.bench.usage import cpu_seconds
+from kvflow.bench.usage import cpu_seconds, watching
 from kvflow.client.drive import Settings, drive
 from kvflow.client.records import Ledger, RunRecord
 from kvflow.client.server import Server, connect
 from kvflow.errors import KvflowError
+from kvflow.telemetry.nvml import NoGpus, open_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +116,10 @@ class _Turn:
         port, ledger = self._station.port, Ledger()
         counts_before = await self._control.counts()
         cpu_before = cpu_seconds(port) if port else None
-        async with chatting(self._server, lanes, self._name, vocabulary) as plain:
+        async with (
+            watching(open_gpus() if port else NoGpus("the server was not started here")) as gpus,
+            chatting(self._server, lanes, self._name, vocabulary) as plain,
+        ):
             began = time.perf_counter()
             try:
                 await drive(
@@ -128,6 +132,7 @@ class _Turn:
                 self._trial.seconds = time.perf_counter() - began
                 self._trial.calls, self._trial.runs = ledger.calls, ledger.runs
                 self._trial.plain = plain.answers
+                self._trial.gpus = gpus
         cpu_after = cpu_seconds(port) if port else None
         if cpu_before is not None and cpu_after is not None:
             self._trial.cpu_s = cpu_after - cpu_before

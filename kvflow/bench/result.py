@@ -56,6 +56,10 @@ class ArmFigures(_Part):
         description="What kvflow counted while runs were measured; empty for stock SGLang."
     )
     cpu_cores: float | None = Field(description="Cores that the server kept busy, on average.")
+    gpu_busy: float | None = Field(description="Share of the time in which a kernel ran.")
+    h2d_gbps: float | None = Field(
+        description="GB/s to the device: what NVML saw, or what the emulated link carried."
+    )
     link_share: float | None = Field(
         description="Of what the emulated link could carry to the device, carried."
     )

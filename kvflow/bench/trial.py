@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from kvflow.bench.control import Counts
+from kvflow.bench.usage import GpuUse
 from kvflow.client.exchange import Answer
 from kvflow.client.records import CallRecord, CallState, Ledger, RunRecord
 
@@ -26,6 +27,7 @@ class Trial:
         warm_rounds: rounds of the workflow before that, until hits had settled.
         counts: what the server counted meanwhile; None without kvflow.
         cpu_s: processor time that the server took meanwhile; None if that is not known.
+        gpus: how busy the GPUs were meanwhile.
         plain: answers to the plain chats beside it.
         cold: answers to the prompts that all arms get, with nothing in the cache.
         again: answers to the same prompts once the cache was warm.
@@ -40,6 +42,7 @@ class Trial:
     warm_rounds: int = 0
     counts: Counts | None = None
     cpu_s: float | None = None
+    gpus: GpuUse = field(default_factory=GpuUse)
     plain: Sequence[Answer] = field(default_factory=tuple)
     cold: Answers | None = None
     again: Answers | None = None

@@ -1,9 +1,18 @@
-"""How much processor time a server takes."""
+"""What a server uses of the machine while it is measured: processors, GPUs, link."""
 
+import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from statistics import fmean
 
 import psutil
+
+from kvflow.telemetry.model import Gpu
+from kvflow.telemetry.sampler import GpuProbe
+
+_SAMPLE_S = 1.0
 
 
 def cpu_seconds(port: int) -> float | None:
@@ -26,3 +35,42 @@ def _server(port: int) -> Iterator[psutil.Process]:
             words = child.cmdline()
             if "--port" in words and str(port) in words:
                 yield from (child, *child.children(recursive=True))
+
+
+@dataclass(slots=True)
+class GpuUse:
+    """How busy GPUs were, sample by sample; empty without one.
+
+    Attributes:
+        busy: share of the time in which a kernel ran, over all GPUs.
+        h2d_gbps: GB/s from host to device, over all GPUs.
+    """
+
+    busy: list[float] = field(default_factory=list)
+    h2d_gbps: list[float] = field(default_factory=list)
+
+    def note(self, gpus: Sequence[Gpu]) -> None:
+        """Add a sample."""
+        if busy := [gpu.busy for gpu in gpus if gpu.busy is not None]:
+            self.busy.append(fmean(busy))
+        if rates := [gpu.pcie_rx_gbps for gpu in gpus if gpu.pcie_rx_gbps is not None]:
+            self.h2d_gbps.append(sum(rates))
+
+
+@asynccontextmanager
+async def watching(probe: GpuProbe) -> AsyncIterator[GpuUse]:
+    """Sample GPUs once a second for as long as the context lasts, on a thread of its own."""
+    use = GpuUse()
+
+    async def sample() -> None:
+        while not probe.why_no_gpu:
+            use.note(await asyncio.to_thread(probe.read))
+            await asyncio.sleep(_SAMPLE_S)
+
+    task = asyncio.create_task(sample())
+    try:
+        yield use
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        probe.close()

@@ -7,6 +7,7 @@ from kvflow.bench import figures
 from kvflow.bench.goodput import parse
 from kvflow.bench.session import Measured
 from kvflow.bench.stats import Claim
+from kvflow.bench.usage import GpuUse
 from kvflow.client.records import CallState
 
 
@@ -70,12 +71,19 @@ def test_arms_sum_what_the_engine_counted(setting):
     found = figures.arms(measured(setting, *trials, facts={"link_gbps": 2.0}), None)["full"]
     assert found.engine["prefetches"] == 6
     assert found.link_share == pytest.approx(1e9 / (2e9 * seconds))
+    assert found.h2d_gbps == pytest.approx(1 / seconds)
 
 
 def test_arms_say_how_many_cores_the_server_kept_busy(setting):
     trial = make_trial(setting, "full", 0, cpu_s=3.0)
     found = figures.arms(measured(setting, trial), None)["full"]
     assert found.cpu_cores == pytest.approx(3.0 / trial.seconds)
+
+
+def test_arms_say_how_busy_the_gpus_and_their_link_were(setting):
+    trial = make_trial(setting, "full", 0, gpus=GpuUse(busy=[0.5, 1.0], h2d_gbps=[10.0, 30.0]))
+    found = figures.arms(measured(setting, trial), None)["full"]
+    assert (found.gpu_busy, found.h2d_gbps) == (0.75, 20)
 
 
 def test_arm_that_failed_at_once_has_its_reason_and_no_times(setting):

@@ -48,7 +48,10 @@ def section(document: Document) -> str:
     lines += [f"- *To change it:* {advice}." for advice in document.verdict.advice]
     lines += ["", *_table(words.COLUMNS, [words.cells(document, arm) for arm in document.arms])]
     lines += ["", *_comparisons(document)]
-    if said := words.paper(document):
+    lines += ["", *_times(document)]
+    if did := _engine(document):
+        lines += ["", *did]
+    if said := [*words.plain(document), *words.paper(document)]:
         lines += ["", *(f"- {line}" for line in said)]
     if by_tier := _by_agent(document):
         lines += ["", *by_tier]
@@ -62,6 +65,55 @@ def _comparisons(document: Document) -> list[str]:
         run, ttft = document.speedup(pair), document.speedup(pair, "ttft")
         rows.append((pair, *(words.claimed(ratio) if ratio else "-" for ratio in (run, ttft))))
     return _table(("compared", "whole run", "first token"), rows)
+
+
+def _times(document: Document) -> list[str]:
+    """Tails: of whole runs in seconds, of calls in milliseconds."""
+    columns = ("arm", "run p50", "p95", "p99", "TTFT p50", "p95", "p99", "TPOT", "E2E p50", "p99")
+    rows = []
+    for name, arm in document.arms.items():
+        if arm.run_s is None:
+            continue
+        times = [
+            arm.metrics.get(key)
+            for key in (
+                "median_ttft_ms", "p95_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "median_e2el_ms",
+                "p99_e2el_ms",
+            )
+        ]  # fmt: skip
+        runs = (arm.run_s.p50, arm.run_s.p95, arm.run_s.p99)
+        calls = ("-" if value is None else f"{value:,.0f}" for value in times)
+        rows.append((name, *(f"{value:.2f}" for value in runs), *calls))
+    return _table(columns, rows)
+
+
+_COUNTED = {
+    "prefetches": "prefetches",
+    "prefetched_tokens": "tokens prefetched",
+    "prefetched_used_tokens": "of these, used",
+    "prefetched_late_tokens": "of these, late",
+    "prefetched_wasted_tokens": "never used",
+    "waits": "forwards that waited for a load",
+    "demand_bytes": "bytes loaded on demand",
+    "h2d_bytes": "bytes loaded in all",
+    "d2h_bytes": "bytes backed up",
+    "not_backed_up_tokens": "tokens not backed up",
+    "evicted_device_tokens": "tokens evicted from the device",
+    "evicted_host_tokens": "tokens evicted from the host",
+    "deferred_calls": "calls deferred",
+    "unexpected_calls": "calls that were not expected",
+}
+
+
+def _engine(document: Document) -> list[str]:
+    """What kvflow did while runs were measured, mode by mode; stock SGLang does not say."""
+    arms = {name: arm.engine for name, arm in document.arms.items() if arm.engine}
+    rows = [
+        (told, *(f"{counts.get(key, 0):,.0f}" for counts in arms.values()))
+        for key, told in _COUNTED.items()
+        if any(counts.get(key) for counts in arms.values())
+    ]
+    return _table(("what kvflow did", *arms), rows) if rows else []
 
 
 def _by_agent(document: Document) -> list[str]:

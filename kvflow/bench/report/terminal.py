@@ -36,7 +36,7 @@ def parts(document: Document) -> Iterator[RenderableType]:
     if len(document.arms) > 1:
         yield Text(f"\ntimes as fast as {baseline(list(document.arms))}, 95 % interval:")
         yield _speedups(document)
-    for line in words.paper(document):
+    for line in (*words.plain(document), *words.paper(document)):
         yield Text(line)
 
 

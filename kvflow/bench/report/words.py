@@ -96,3 +96,13 @@ def paper(document: Document) -> list[str]:
         here = f"here {ours}: {claimed(found)}" if found else "not measured here"
         lines.append(f"paper, KVFlow over {base}: {speedup:g} ({said['source']}); {here}")
     return lines
+
+
+def plain(document: Document) -> list[str]:
+    """What chats without a tag got, in a line; none if there were none."""
+    times = [
+        f"{arm.plain_ttft_ms:,.0f} ms with {name}"
+        for name, arm in document.arms.items()
+        if arm.plain_ttft_ms is not None
+    ]
+    return [f"first token of the plain chats: {', '.join(times)}"] if times else []

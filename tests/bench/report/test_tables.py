@@ -30,6 +30,26 @@ def test_markdown_tables_are_as_wide_as_their_headings(tmp_path):
     widths = [
         line.count("|")
         for line in tables.as_markdown(settings_of(make_result(tmp_path)[0])).splitlines()
-        if line.startswith(("| arm", "| lru", "| hicache ", "| full "))
+        if line.startswith(("| arm | run s", "| arm | run p50", "| lru", "| hicache ", "| full "))
     ]
-    assert set(widths) == {9}
+    assert widths == [9] * 4 + [11] * 4  # the figures, then the tails
+
+
+def test_markdown_says_what_kvflow_did_where_it_says_anything(tmp_path):
+    result, _ = make_result(tmp_path)
+    [document] = settings_of(result)
+    assert "what kvflow did" not in tables.section(document)
+    counted = {"prefetches": 7.0, "waits": 0.0, "unknown_to_readers": 3.0}
+    full = document.arms["full"].model_copy(update={"engine": counted})
+    text = tables.section(document.model_copy(update={"arms": {**document.arms, "full": full}}))
+    assert "| what kvflow did | full |" in text
+    assert "| prefetches | 7 |" in text
+    assert "waited" not in text  # never happened
+
+
+def test_markdown_says_what_plain_chats_got(tmp_path):
+    result, _ = make_result(tmp_path)
+    [document] = settings_of(result)
+    full = document.arms["full"].model_copy(update={"plain_ttft_ms": 1234.5})
+    text = tables.section(document.model_copy(update={"arms": {**document.arms, "full": full}}))
+    assert "first token of the plain chats: 1,234 ms with full" in text
