@@ -14,6 +14,7 @@ from kvflow.bench.setting import Setting, Suite
 from kvflow.bench.shape import Shape, reshape
 from kvflow.bench.suites import SCALES, SUITES
 from kvflow.engine import launch
+from kvflow.engine.launch import checks
 from kvflow.errors import UsageError
 from kvflow.recipe.load import find, load
 from kvflow.recipe.ranges import Range
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kvflow.engine.launch import Device
 
 _REPEATS = 5
-_QUICK_S = 200.0  # for measuring a setting; starting the servers comes on top
+_QUICK_S = 180.0  # for measuring a setting; starting servers comes on top, 5 minutes in all
 _DEFAULT_MODE = "prefetch"
 
 
@@ -65,17 +66,8 @@ def order(request: Request) -> Order:
     Raises:
         KvflowError: it asks for what makes no sense or is not here.
     """
-    key = os.environ.get("KVFLOW_API_KEY") if request.url else None
-    access = Access(key or None, request.timeout_s)
     device = launch.choose(request.device, os.environ)
-    rig: LocalRig | LiveRig = LocalRig(device, request.model, access, request.sglang_flags)
-    if request.url:
-        if request.sglang_flags:
-            raise UsageError(
-                f"--url goes without flags for SGLang: {' '.join(request.sglang_flags)}",
-                "they are given when a server is started",
-            )
-        rig = LiveRig(request.url, access)
+    rig = _rig(request, device)
     suite = _suite(request, device, rig)
     arms = choose(request.arms) if request.arms is not None else _usual_arms(request, suite)
     if isinstance(rig, LiveRig):
@@ -83,6 +75,20 @@ def order(request: Request) -> Order:
     else:
         rig.check(suite.settings)
     return Order(suite, arms, _effort(request), rig)
+
+
+def _rig(request: Request, device: "Device") -> LocalRig | LiveRig:
+    if request.url is None:
+        checks.sglang_version()
+        access = Access(timeout_s=request.timeout_s)
+        return LocalRig(device, request.model, access, request.sglang_flags)
+    if request.sglang_flags:
+        raise UsageError(
+            f"--url goes without flags for SGLang: {' '.join(request.sglang_flags)}",
+            "they are given when a server is started",
+        )
+    key = os.environ.get("KVFLOW_API_KEY") or None
+    return LiveRig(request.url, Access(key, request.timeout_s))
 
 
 def _effort(request: Request) -> Effort:

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +14,7 @@ from typer.testing import CliRunner, Result
 from kvflow.bench.report import folder, plots
 from kvflow.bench.result import json_schema
 from kvflow.cli import bench, console
-from kvflow.errors import ExitCode, KvflowError, ServerUnreachable, UsageError
+from kvflow.errors import ExitCode, KvflowError, MissingPart, ServerUnreachable, UsageError
 
 PAIR: dict[str, dict[str, object]] = {
     "a": {"fixed_tokens": 50, "output_tokens": 3},
@@ -180,6 +181,18 @@ def test_bench_into_a_folder_with_something_in_it_is_refused(recipe: str) -> Non
 def test_bench_of_a_suite_has_sizes_of_its_own(flag: str) -> None:
     error = error_of(kvflow_bench("paper-single", flag, "1"))
     assert f"{flag} 1 does not go with the suite paper-single" in error.what.replace(".0", "")
+
+
+def test_bench_without_sglang_says_how_to_get_it(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(package: str) -> str:
+        raise metadata.PackageNotFoundError(package)
+
+    monkeypatch.setattr(metadata, "version", absent)
+    error = error_of(kvflow_bench(recipe))
+    assert isinstance(error, MissingPart)
+    assert "kvflow[engine]" in error.hint
 
 
 def test_bench_of_an_unknown_target_suggests_one() -> None:
