@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -13,6 +14,7 @@ from kvflow.tui.source import Link, Status
 from kvflow.tui.tree import Tree
 from kvflow.tui.words import clock as clock_words
 
+_END_S = 1.0  # that the last frame is shown before it begins again
 _LEAST_REST_S = 0.05  # between two frames that are shown, however fast it plays
 
 
@@ -55,7 +57,7 @@ class ReplaySource:
         words = [f"REPLAY {clock_words(self.position_s)}/{clock_words(self.duration_s)}"]
         if self._paused:
             words.append("PAUSED")
-        elif self._at_end():
+        elif self._has_ended():
             words.append("END")
         elif self._speed != 1.0:
             words.append(f"x{self._speed:g}")
@@ -110,7 +112,7 @@ class ReplaySource:
     async def frames(self) -> AsyncGenerator[Frame]:
         """The frames as they are due, several in one where they come too fast (see `Source`)."""
         while True:
-            if self._endless and self._shown == len(self._recording) - 1 and not self._paused:
+            if self._endless and self._has_ended() and not self._paused:
                 self._go_on_from(0.0)
             due = self._recording.at(self.position_s)
             if due != self._shown and self._error is None:
@@ -122,27 +124,29 @@ class ReplaySource:
                     yield frame
             await self._rest()
 
-    def _at_end(self) -> bool:
-        return self.position_s >= self.duration_s
+    def _has_ended(self) -> bool:
+        """Whether the last frame is shown, and nobody has gone back since."""
+        last = len(self._recording) - 1
+        return self._shown == last == self._recording.at(self.position_s)
 
     def _go_on_from(self, position_s: float) -> None:
         self._from_s, self._since = position_s, self._clock()
         self._wake.set()
 
     async def _rest(self) -> None:
-        """Wait for the next frame, or for a key."""
+        """Wait until another frame is due, or somebody asks for one."""
         await asyncio.sleep(_LEAST_REST_S)
         self._wake.clear()
-        following = self._recording.at(self.position_s) + 1
+        due = self._recording.at(self.position_s)
         wait_s: float | None = None
-        if not self._paused and following < len(self._recording):
-            wait_s = (self._recording.offsets_s[following] - self.position_s) / self._speed
-        elif self._endless and not self._paused:
-            wait_s = 1.0
-        try:
-            await asyncio.wait_for(self._wake.wait(), wait_s)
-        except TimeoutError:
+        if due != self._shown and self._error is None:
             return
+        if not self._paused and due + 1 < len(self._recording):
+            wait_s = (self._recording.offsets_s[due + 1] - self.position_s) / self._speed
+        elif self._endless and not self._paused:
+            wait_s = _END_S
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), wait_s)
 
     def _frame(self, number: int) -> Frame:
         """What leads from the frame that is shown to another one, as one frame."""

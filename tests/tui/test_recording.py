@@ -7,21 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.calm import calm
 from support.frames import EPOCH_S, ChangingServer, busy_frame, make_eviction, make_frame, make_node
+from support.recordings import HEADER, gzipped, recorded
 
 from kvflow.errors import KvflowError, UsageError
 from kvflow.frames import Frame, PrefetchRecord, PrefetchStatus
-from kvflow.tui.record import LENGTH, VERSION, Header, Recorder
+from kvflow.tui.record import LENGTH, VERSION, Recorder
 from kvflow.tui.recording import Recording
 from kvflow.tui.store import Store
-
-
-def recorded(path: Path, frames: list[Frame], label: str = "a server") -> Path:
-    store = Store()
-    with Recorder(path, label) as recorder:
-        for frame in frames:
-            store.apply(frame)
-            recorder.add(store)
-    return path
 
 
 def moments(frames: list[Frame]) -> list[tuple[object, ...]]:
@@ -180,15 +172,6 @@ def test_recording_of_a_steady_server_is_small(tmp_path: Path) -> None:
         make_frame(*nodes, evictions=evictions, time_s=EPOCH_S + second) for second in range(60)
     ]
     assert recorded(tmp_path / "r", frames).stat().st_size < 30_000
-
-
-def gzipped(*contents: object) -> bytes:
-    """A recording with one record a member."""
-    encoded = [msgspec.msgpack.encode(content) for content in contents]
-    return b"".join(gzip.compress(LENGTH.pack(len(raw)) + raw) for raw in encoded)
-
-
-HEADER = Header(format="kvtrace", version=VERSION, kvflow="9.9", label="x")
 
 
 @pytest.mark.parametrize(
