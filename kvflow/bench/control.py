@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import msgspec
@@ -20,6 +20,15 @@ _ANSWER_S = 30.0
 _FLUSH_TRIES = 300
 _PAUSE_S = 0.1
 _NO_COUNTERS = {"h2d_pending_bytes", "d2h_pending_bytes"}
+
+
+Part = TypeVar("Part", bound=msgspec.Struct)
+
+
+class _Policy(msgspec.Struct):
+    """What is read of /kvflow/policy."""
+
+    mode: Mode
 
 
 class Control:
@@ -50,8 +59,7 @@ class Control:
         reply = await self._ask("GET", "/kvflow/policy", "asking for the mode")
         if reply.status_code == HTTPStatus.NOT_FOUND:
             return None
-        mode: Mode = self._json(reply, "asking for the mode")["mode"]
-        return mode
+        return self._read(reply, "asking for the mode", _Policy).mode
 
     async def switch(self, mode: Mode) -> None:
         """Put a mode to work.
@@ -60,7 +68,8 @@ class Control:
             KvflowError: the server refuses.
         """
         what = f"switching to mode {mode}"
-        self._json(await self._ask("PATCH", "/kvflow/policy", what, {"mode": mode}), what)
+        reply = await self._ask("PATCH", "/kvflow/policy", what, {"mode": mode})
+        self._read(reply, what, _Policy)
 
     async def counts(self) -> Counts | None:
         """What the server has counted; None if it runs without kvflow."""
@@ -68,8 +77,7 @@ class Control:
         reply = await self._ask("GET", "/kvflow/snapshot?nodes=0", what)
         if reply.status_code == HTTPStatus.NOT_FOUND:
             return None
-        self._json(reply, what)
-        return flat(msgspec.json.decode(reply.content, type=Frame))
+        return flat(self._read(reply, what, Frame))
 
     async def _ask(self, method: str, path: str, what: str, body: Any = None) -> httpx2.Response:
         try:
@@ -86,11 +94,14 @@ class Control:
             )
         return reply
 
-    def _json(self, reply: httpx2.Response, what: str) -> Any:
+    def _read(self, reply: httpx2.Response, what: str, kind: type[Part]) -> Part:
         if not reply.is_success:
             why = f"HTTP {reply.status_code}: {' '.join(reply.text.split())[:200]}"
             raise KvflowError(f"{what}: {self._url} refuses", why)
-        return reply.json()
+        try:
+            return msgspec.json.decode(reply.content, type=kind)
+        except msgspec.MsgspecError as error:
+            raise KvflowError(f"{what}: {self._url} answers nonsense", str(error)) from error
 
 
 @asynccontextmanager

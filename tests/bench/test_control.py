@@ -61,6 +61,13 @@ async def test_control_of_nobody_says_who_does_not_answer():
             await steer.counts()
 
 
+async def test_control_of_a_server_that_answers_nonsense_says_so():
+    with BenchServer(mode="no such mode").running() as fake:
+        async with steering(fake.url) as steer:
+            with pytest.raises(KvflowError, match="answers nonsense"):
+                await steer.mode()
+
+
 def test_flat_has_counters_of_engine_and_link_but_nothing_pending():
     found = flat(make_frame(prefetches=4))
     assert (found["prefetches"], found["h2d_bytes"]) == (4, 7)

@@ -11,6 +11,7 @@ from kvflow.bench.plan import Block
 from kvflow.bench.setting import Setting
 from kvflow.bench.trial import Trial, hits
 from kvflow.client.records import CallState
+from kvflow.errors import KvflowError
 
 
 @pytest.fixture
@@ -115,6 +116,25 @@ async def test_turn_on_a_server_that_hangs_says_which_call_waited(setting):
 async def test_turn_on_a_server_that_is_gone_says_so(setting):
     [trial] = await turns(BenchServer(url="http://127.0.0.1:9"), setting, block())
     assert "cannot reach http://127.0.0.1:9" in trial.failure
+
+
+class Dead:
+    """A server process that has ended by itself."""
+
+    def wait(self, timeout_s: float) -> bool:
+        return True
+
+    def failure(self) -> KvflowError:
+        return KvflowError("SGLang has ended (ended by SIGKILL)")
+
+
+async def test_turn_on_a_server_that_died_says_which_call_it_was_and_how_it_ended(setting):
+    with BenchServer(fault=lambda seen: "drop").running() as fake:
+        station = Station(fake.url, server=Dead())
+        trial = await take_turn(setting, block(), station, Access())
+    assert trial.failure.startswith("call 0.0 (a)")
+    assert trial.failure.endswith("SGLang has ended (ended by SIGKILL)")
+    assert station.holds is None
 
 
 async def test_turn_after_a_failed_one_begins_anew(setting):
