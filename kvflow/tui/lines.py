@@ -27,9 +27,9 @@ _AGENTS = (
     Column("steps", "steps", 5),
     Column("now", "now", 4),
     Column("bar", "prefix", 20, right=False, stretch=True),
-    Column("device", "device", 6),
-    Column("host", "host", 6),
-    Column("absent", "absent", 6),
+    Column("device", "device", 6, rank=1),
+    Column("host", "host", 6, rank=2),
+    Column("absent", "absent", 6, rank=3),
 )
 
 
@@ -96,18 +96,12 @@ def _head(view: View, frame: Frame, status: Status, label: str, width: int) -> l
 def _hits(view: View, frame: Frame) -> Line:
     shares = hit_shares(frame.counters)
     if shares is None:
-        return [Piece("prompts found nowhere yet: none was admitted", Ink.MUTED)]
-    full, half, faint = view.glyphs.bar[:3]
-    parts = [
-        Part(shares[0], full, Ink.DEVICE),
-        Part(shares[1], half, Ink.HOST),
-        Part(shares[2], faint, Ink.MUTED),
-    ]
+        return [Piece("no prompt was admitted yet", Ink.MUTED)]
     words = [
         f"{figures.share(share)} {name}"
         for share, name in zip(shares, ("device", "host", "computed"), strict=True)
     ]
-    return [Piece("prompts "), *bar(parts, 1.0, _HIT_BAR), Piece(f" {', '.join(words)}")]
+    return [Piece("prompts "), *_three(view, shares, 1.0, _HIT_BAR), Piece(f" {', '.join(words)}")]
 
 
 def _copies(frame: Frame) -> list[Line]:
@@ -135,10 +129,11 @@ def _agents(view: View, frame: Frame, width: int, most: int) -> list[Line]:
     if not frame.agents:
         return [[Piece("no agent has called yet: calls need a tag (kvflow.client)", Ink.MUTED)]]
     agents = sorted(frame.agents, key=_nearest_first)
+    client = _only_client(frame)
     placed = place(_AGENTS, width)
     widths = {column.name: cells for column, cells in placed}
     lines = [header(placed)]
-    lines += [line_of(placed, _agent(view, agent, widths)) for agent in agents[:most]]
+    lines += [line_of(placed, _agent(view, agent, client, widths)) for agent in agents[:most]]
     return [*lines, *_left_out(len(agents) - most, "agent")]
 
 
@@ -146,20 +141,18 @@ def _nearest_first(agent: AgentState) -> tuple[float, str, str]:
     return float("inf") if agent.steps is None else agent.steps, agent.client, agent.agent
 
 
-def _agent(view: View, agent: AgentState, widths: Mapping[str, int]) -> dict[str, Line]:
-    full, half, faint = view.glyphs.bar[:3]
+def _agent(
+    view: View, agent: AgentState, client: str | None, widths: Mapping[str, int]
+) -> dict[str, Line]:
     absent = max(0, agent.prefix_tokens - agent.device_tokens - agent.host_tokens)
-    parts = [
-        Part(agent.device_tokens, full, Ink.DEVICE),
-        Part(agent.host_tokens, half, Ink.HOST),
-        Part(absent, faint, Ink.MUTED),
-    ]
-    name = figures.agent(f"{agent.client}/{agent.agent}", widths["agent"], view.ellipsis)
+    parts = (agent.device_tokens, agent.host_tokens, absent)
+    full_name = f"{agent.client}/{agent.agent}".removeprefix(f"{client}/")
+    name = figures.agent(full_name, widths["agent"], view.ellipsis)
     return {
         "agent": [Piece(name)],
         "steps": [Piece("-" if agent.steps is None else str(agent.steps), Ink.STRONG)],
         "now": [Piece(str(agent.in_flight), Ink.ACCENT)] if agent.in_flight else [],
-        "bar": bar(parts, agent.prefix_tokens, widths.get("bar", 0)),
+        "bar": _three(view, parts, agent.prefix_tokens, widths.get("bar", 0)),
         "device": [Piece(figures.tokens(agent.device_tokens))],
         "host": [Piece(figures.tokens(agent.host_tokens))],
         "absent": [Piece(figures.tokens(absent))],
@@ -167,13 +160,12 @@ def _agent(view: View, agent: AgentState, widths: Mapping[str, int]) -> dict[str
 
 
 def _tree(view: View, frame: Frame, rows: Rows, sort: Sort, width: int, most: int) -> list[Line]:
-    clients = {agent.client for agent in frame.agents}
     nodes = view.store.tree.nodes.values()
     look = tree_cells.Look(
         glyphs=view.glyphs,
         plain=view.plain,
         bytes_per_token=frame.bytes_per_token,
-        client=clients.pop() if len(clients) == 1 else None,
+        client=_only_client(frame),
         newest=max((node.last_access for node in nodes), default=0.0),
         largest=max((node.tokens for node in nodes), default=0),
     )
@@ -188,6 +180,19 @@ def _tree(view: View, frame: Frame, rows: Rows, sort: Sort, width: int, most: in
     if known < frame.tree_nodes:
         lines.append([Piece(f"{known:,} of {frame.tree_nodes:,} nodes are known", Ink.MUTED)])
     return [*lines, *_left_out(len(rows) - most, "row")]
+
+
+def _three(view: View, amounts: tuple[float, float, float], whole: float, width: int) -> Line:
+    """A bar of what is on the device, on the host alone, and nowhere."""
+    inks = (Ink.DEVICE, Ink.HOST, Ink.MUTED)
+    parts = [Part(*part) for part in zip(amounts, view.glyphs.bar[:3], inks, strict=True)]
+    return bar(parts, whole, width)
+
+
+def _only_client(frame: Frame) -> str | None:
+    """The client that need not be named, for there is no other."""
+    clients = {agent.client for agent in frame.agents}
+    return clients.pop() if len(clients) == 1 else None
 
 
 def _left_out(number: int, noun: str) -> list[Line]:
