@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -67,8 +67,8 @@ class Printer:
     most: int | None
     plain: bool
     machine: Sampler | None = None
-    _ticks: int = 0
-    _told_until_s: float = float("-inf")
+    _ticks: int = field(default=0, init=False)
+    _told_until_s: float = field(default=float("-inf"), init=False)
 
     def show(self, store: Store, status: Status, label: str) -> None:
         """Print a moment.
