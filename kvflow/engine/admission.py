@@ -41,7 +41,10 @@ def _defers(adder: Any, req: Any) -> bool:
     tree_cache = adder.tree_cache
     if not isinstance(tree_cache, KvflowRadixCache) or tree_cache.mode != "full":
         return False
-    if not tree_cache.tree_core.is_arriving(req.last_node):
+    # Plain requests are never held up, and a load that a call has asked for itself is SGLang's.
+    if tree_cache.calls.get(req.rid) is None or req.last_node is None:
+        return False
+    if not tree_cache.tree_core.is_prefetching(req.last_node):
         return False
     return _others_can_run(adder, tree_cache, req) and tree_cache.deferrals.allow(req.rid)
 
@@ -51,6 +54,6 @@ def _others_can_run(adder: Any, tree_cache: KvflowRadixCache, req: Any) -> bool:
         return True
     core = tree_cache.tree_core
     return any(
-        other is not req and (other.last_node is None or not core.is_arriving(other.last_node))
+        other is not req and (other.last_node is None or not core.is_prefetching(other.last_node))
         for other in tree_cache.scheduler.waiting_queue
     )

@@ -12,14 +12,15 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from sglang.srt.mem_cache.base_prefix_cache import CacheRequestOutcome
 from sglang.srt.session.streaming_session import is_virtual_node
 
+from kvflow.engine.agent_prompts import Namespace
 from kvflow.engine.calls import Call, Calls
 from kvflow.engine.deferral import Deferrals
 from kvflow.engine.guard import guarded
-from kvflow.engine.marks import Marks
+from kvflow.engine.marks import Marks, Tails
 from kvflow.engine.observed_cache import ObservedRadixCache
 from kvflow.engine.prefetch import Prefetcher
 from kvflow.engine.settings import Settings
-from kvflow.engine.tree import KvflowTreeCore, Mark
+from kvflow.engine.tree import KvflowTreeCore, Prefix
 from kvflow.recipe.model import Mode
 from kvflow.runs import StepChange
 
@@ -29,7 +30,7 @@ class KvflowRadixCache(ObservedRadixCache):
 
     Attributes:
         calls: tagged calls in flight and their runs.
-        marks: which fixed prefixes stand in the tree.
+        marks: which fixed prefixes stand in the tree; `tails`: which conversations.
         degraded: whether something of kvflow's failed, so that it goes on as in mode off.
     """
 
@@ -49,13 +50,17 @@ class KvflowRadixCache(ObservedRadixCache):
         self._batch_must_wait = False
         self.degraded = False
         self.calls = Calls(params.page_size)
-        self.marks: Marks[Mark] = Marks()
+        self.marks: Marks[Prefix] = Marks()
+        self.tails = Tails()
         super().__init__(params)
+        pool = self.token_to_kv_pool_allocator.size
+        self.tree_core.share.floor = int(policy.untagged_share * pool)
 
     def reset(self) -> None:
         """Empty the cache; runs and calls in flight stay (paper invariant 37)."""
         super().reset()
         self.marks.clear()
+        self.tails.clear()
 
     @property
     def mode(self) -> Mode:
@@ -75,8 +80,15 @@ class KvflowRadixCache(ObservedRadixCache):
     def tick(self) -> None:
         """A second has passed, in every rank alike: silent runs may expire."""
         self.tree_core.watch.tick()
-        self.tree_core.watch.tick()
+        self.tree_core.share.tick()
+        self.calls.prompts.tick()
         self._apply(self.calls.table.tick())
+
+    @guarded
+    def end_run(self, client: str, run: str) -> None:
+        """The client says that a run is over."""
+        self._apply(self.calls.table.end(client, run))
+        self._run_ended(client, run)  # without a graph the table does not know of it
 
     # Copies from the host
 
@@ -140,7 +152,10 @@ class KvflowRadixCache(ObservedRadixCache):
     def call_arrived(self, req: Any) -> None:
         """A request has been queued."""
         params = req.sampling_params.custom_params
-        self._apply(self.calls.arrive(req.rid, params, req.origin_input_ids))
+        namespace = Namespace(req.extra_key, req.cache_salt)
+        self._apply(self.calls.arrive(req.rid, params, req.origin_input_ids, namespace))
+        if self.calls.get(req.rid) is None:
+            self.tree_core.share.call_arrived()
 
     def match_prefix(self, params: Any) -> Any:
         """As SGLang's; what it matches is not spent."""
@@ -188,20 +203,30 @@ class KvflowRadixCache(ObservedRadixCache):
 
     @guarded
     def _note_match(self, node_id: int, call_id: str) -> None:
-        self.tree_core.matched(node_id, call_id)
+        call = self.calls.get(call_id)
+        self.tree_core.matched(node_id, call_id if call is None else call.author)
 
     @guarded
     def _note_end(self, req: Any) -> None:
         call = self.calls.get(req.rid)
-        if isinstance(req.finished_reason, FINISH_ABORT):
-            boundary, changes = None, self.calls.abort(req.rid)
-        else:
-            boundary = call.boundary if call is not None else None
-            changes = self.calls.finish(req.rid)
+        aborted = isinstance(req.finished_reason, FINISH_ABORT)
+        end = self.calls.abort if aborted else self.calls.finish
+        changes = end(req.rid)
         self.deferrals.forget(req.rid)
         if call is not None:
-            self.tree_core.settle(req.last_node, req.rid, boundary)
+            self._settle(call, req.last_node, aborted)
         self._apply(changes)
+
+    def _settle(self, call: Call, node_id: int, aborted: bool) -> None:
+        """What a call that is over has left in the tree."""
+        core, tail = self.tree_core, call.tail
+        if not call.converses:
+            core.settle(node_id, call.id, None if aborted else call.boundary)
+            core.conversation_ended(tail)  # it may have been thought to hold one
+        elif not aborted:
+            self.tails.add(tail)
+            core.go_on(tail, node_id, self._steps(tail.client, tail.agent))
+            self.tails.keep_only(lambda known: core.ranks.end(known) is not None)
 
     @guarded
     def _note_abort(self, call_id: str) -> None:
@@ -231,5 +256,13 @@ class KvflowRadixCache(ObservedRadixCache):
     def _apply(self, changes: list[StepChange]) -> None:
         for client, agent, steps in changes:
             self.prefetcher.note_steps((client, agent), steps)
-            for mark in self.marks.of((client, agent)):
-                self.tree_core.set_steps(mark, self.untagged_steps if steps is None else steps)
+            rank_as = self.untagged_steps if steps is None else steps
+            for mark in (*self.marks.of((client, agent)), *self.tails.of((client, agent))):
+                self.tree_core.set_steps(mark, rank_as)
+        for run in self.calls.drain_ended():
+            self._run_ended(run.client, run.run)
+
+    def _run_ended(self, client: str, run: str) -> None:
+        self.calls.prompts.run_ended(client, run)
+        for tail in self.tails.pop_run(client, run):
+            self.tree_core.conversation_ended(tail)

@@ -5,16 +5,20 @@ moves the runs (`kvflow.runs`), and together with its prompt it says where its a
 ends (docs/engine.md). All of it follows from broadcast requests, so every rank sees the same.
 """
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kvflow import hints
-from kvflow.graph import Graph
+from kvflow.engine.agent_prompts import AgentPrompts, Namespace
+from kvflow.engine.marks import Tail
 from kvflow.hints import Tag
-from kvflow.runs import RunTable, StepChange
+from kvflow.recipe.convert import to_graph
+from kvflow.recipe.model import Recipe
+from kvflow.runs import Key, RunTable, StepChange
+
+Author = str | Tail
+_NO_NAMESPACE = Namespace()
 
 
 @dataclass(slots=True)
@@ -26,19 +30,20 @@ class Call:
         tag: what it says of itself.
         boundary: tokens of its prompt that its agent's next calls will ask for again, whole
             pages; None while that is not known.
+        tail: whose conversation it would go on with.
+        converses: whether its agent holds any.
     """
 
     id: str
     tag: Tag
     boundary: int | None
+    tail: Tail
+    converses: bool
 
-
-class PrefixKey(NamedTuple):
-    """Whose fixed prefix it is. No client: of every client that runs the served recipe."""
-
-    client: str | None
-    workflow: str
-    agent: str
+    @property
+    def author(self) -> Author:
+        """Whose the nodes are that it creates: its own, or the conversation's."""
+        return self.tail if self.converses else self.id
 
 
 @dataclass(slots=True)
@@ -48,37 +53,52 @@ class Counts:
     Attributes:
         tagged: calls with a usable tag; `untagged`: calls without any.
         bad_hints: hints that were ignored, by reason.
-        other_prompt: calls whose prompt does not begin with their agent's registered prefix.
     """
 
     tagged: int = 0
     untagged: int = 0
-    other_prompt: int = 0
     bad_hints: Counter[str] = field(default_factory=Counter)
 
 
 class Calls:
-    """Tagged calls in flight, the runs they belong to, and the prefixes of their agents.
+    """Tagged calls in flight, the runs they belong to, and their agents' prompts.
 
     Args:
         page_size: tokens a page; boundaries are rounded down to it.
+
+    Attributes:
+        table: the runs; `prompts`: what is known of agents' prompts.
+        counts: what came in.
     """
 
     def __init__(self, page_size: int) -> None:
-        self._page_size = page_size
         self._calls: dict[str, Call] = {}
-        self._prefixes: dict[PrefixKey, array[int]] = {}
-        self.table = RunTable()
+        self._ended: list[Key] = []
+        self.prompts = AgentPrompts(page_size)
+        self.table = RunTable(on_end=self._ended.append)
         self.counts = Counts()
 
-    def serve(self, workflow: str, graph: Graph, prefixes: Mapping[str, Sequence[int]]) -> None:
-        """Every client's runs of this workflow walk this graph; its agents begin as given."""
-        found = {
-            PrefixKey(None, workflow, agent): array("q", token_ids)
-            for agent, token_ids in prefixes.items()
-        }
-        self.table.serve(workflow, graph)
-        self._prefixes.update(found)
+    def serve(
+        self, recipe: Recipe, prefixes: Mapping[str, Sequence[int]], client: str | None = None
+    ) -> None:
+        """Runs of this workflow that begin from now on walk its graph.
+
+        Args:
+            recipe: the workflow.
+            prefixes: token ids of its agents' fixed prefixes, as far as they are known.
+            client: whose runs; None: of every client without a recipe of its own by this name.
+
+        Raises:
+            UsageError: more agents or workflows than the limits allow.
+        """
+        graph = to_graph(recipe)
+        if client is None:
+            self.table.serve(recipe.name, graph)
+        else:
+            self.table.register(client, recipe.name, graph)
+        memory = {agent: spec.memory for agent, spec in recipe.agents.items()}
+        converses = {agent: told == "conversation" for agent, told in memory.items() if told}
+        self.prompts.register(client, recipe.name, prefixes, converses)
 
     def get(self, call_id: str) -> Call | None:
         """A tagged call in flight."""
@@ -88,13 +108,12 @@ class Calls:
         """All of them, oldest first."""
         return self._calls.values()
 
-    def prefix_tokens(self, workflow: str, agent: str) -> int | None:
-        """Length of the registered prefix of an agent of the served recipe."""
-        prefix = self._prefixes.get(PrefixKey(None, workflow, agent))
-        return None if prefix is None else len(prefix)
-
     def arrive(
-        self, call_id: str, custom_params: object, prompt: Sequence[int]
+        self,
+        call_id: str,
+        custom_params: object,
+        prompt: Sequence[int],
+        namespace: Namespace = _NO_NAMESPACE,
     ) -> list[StepChange]:
         """A call is here. Nothing happens while one with this id is (it was retracted).
 
@@ -102,6 +121,7 @@ class Calls:
             call_id: SGLang's request id.
             custom_params: whatever the request carried.
             prompt: its token ids.
+            namespace: what sets its KV apart.
         """
         if call_id in self._calls:
             return []
@@ -112,8 +132,16 @@ class Calls:
             self.counts.untagged += 1
             return []
         self.counts.tagged += 1
-        self._calls[call_id] = Call(call_id, tag, self._boundary(tag, prompt))
+        boundary, converses = self.prompts.read(tag, prompt, namespace)
+        tail = Tail(tag.client, tag.agent, *namespace, tag.workflow, tag.run)
+        self._calls[call_id] = Call(call_id, tag, boundary, tail, converses)
         return self.table.arrive(tag, call_id)
+
+    def drain_ended(self) -> list[Key]:
+        """Runs that are over since this was asked last."""
+        ended = self._ended.copy()
+        self._ended.clear()
+        return ended
 
     def finish(self, call_id: str) -> list[StepChange]:
         """A call has its answer. Nothing happens for an unknown one."""
@@ -124,20 +152,3 @@ class Calls:
         """A call went away unanswered. Nothing happens for an unknown one."""
         self._calls.pop(call_id, None)
         return self.table.abort(call_id)
-
-    def _boundary(self, tag: Tag, prompt: Sequence[int]) -> int | None:
-        tokens = self._prefix_in(tag, prompt)
-        if tokens is None:
-            if tag.fixed_tokens is None:
-                return None
-            tokens = min(tag.fixed_tokens, len(prompt))
-        return tokens // self._page_size * self._page_size
-
-    def _prefix_in(self, tag: Tag, prompt: Sequence[int]) -> int | None:
-        prefix = self._prefixes.get(PrefixKey(None, tag.workflow, tag.agent))
-        if prefix is None:
-            return None
-        if array("q", prompt[: len(prefix)]) == prefix:
-            return len(prefix)
-        self.counts.other_prompt += 1
-        return None

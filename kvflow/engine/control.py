@@ -17,7 +17,6 @@ from kvflow.engine.ipc import KvflowReq, KvflowReqOutput
 from kvflow.engine.settings import to_mode
 from kvflow.errors import KvflowError
 from kvflow.frames import Frame
-from kvflow.recipe.convert import to_graph
 from kvflow.recipe.model import Recipe
 
 _log = logging.getLogger(__name__)
@@ -52,8 +51,9 @@ def _policy(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
 def _serve(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
     """The served recipe, with its agents' fixed prefixes as token ids."""
     recipe = Recipe.model_validate(body["recipe"])
-    _cache(scheduler).calls.serve(recipe.name, to_graph(recipe), body["prefixes"])
-    return {"agents": {agent: len(ids) for agent, ids in body["prefixes"].items()}}
+    prefixes = msgspec.convert(body["prefixes"], dict[str, list[int]])
+    _cache(scheduler).calls.serve(recipe, prefixes)
+    return {"agents": {agent: len(ids) for agent, ids in prefixes.items()}}
 
 
 def _snapshot(scheduler: Any, body: dict[str, Any]) -> Frame:

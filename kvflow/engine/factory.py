@@ -14,7 +14,6 @@ from kvflow.engine import compat, hooks, settings, support
 from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.component import KvflowFullComponent
 from kvflow.engine.tree import KvflowTreeCore
-from kvflow.recipe.convert import to_graph
 
 BACKEND = "kvflow"
 _log = logging.getLogger(__name__)
@@ -45,7 +44,7 @@ def build_cache(context: Any) -> KvflowRadixCache:
     assert isinstance(cache, KvflowRadixCache)
     if told.recipe is not None:
         # Prefixes follow when the HTTP process has rendered them with its chat template.
-        cache.calls.serve(told.recipe.name, to_graph(told.recipe), {})
+        cache.calls.serve(told.recipe, {})
     hooks.install()
     _log.info("kvflow: mode %s%s", cache.mode, support.limits(context))
     return cache

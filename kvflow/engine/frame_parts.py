@@ -2,7 +2,7 @@
 
 from collections import Counter
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from sglang.srt.mem_cache.unified_cache.components import ComponentType
 
@@ -10,26 +10,60 @@ from kvflow import frames
 from kvflow.engine.ages import BOUNDS_S
 from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.marks import Owner
+from kvflow.engine.node_records import Owners
 from kvflow.engine.snapshot_limits import MOST_AGENTS, MOST_RUNS, MOST_WAITING
 from kvflow.frames import AgentState, Pool, RunState, WaitingCall
 
 _FULL = ComponentType.FULL
 
 
-def agents(cache: KvflowRadixCache) -> tuple[AgentState, ...]:
-    """The agents of live runs, then those of whom a prefix stands; the first MOST_AGENTS."""
+def agents(cache: KvflowRadixCache, owners: Owners) -> tuple[AgentState, ...]:
+    """The agents of live runs, then those of whom a prefix stands; the first MOST_AGENTS.
+
+    Args:
+        cache: whose they are.
+        owners: from `owners_by_node`.
+    """
     table = cache.calls.table
     in_flight = Counter((call.tag.client, call.tag.agent) for call in cache.calls.in_flight())
-    live = {(c, agent): steps for c, agent, steps in islice(table.steps(), MOST_AGENTS)}
-    owners = dict.fromkeys([*live, *(owner for owner, _ in cache.marks.items())])
+    shown: dict[Owner, int | None] = {
+        (client, agent): steps for client, agent, steps in islice(table.steps(), MOST_AGENTS)
+    }
+    prefixes: dict[Owner, Prefix] = {}
+    for end, names in owners.items():
+        prefix = _prefix(cache, end)
+        for owner in names:
+            shown.setdefault(owner, None)
+            prefixes[owner] = max(prefixes.get(owner, prefix), prefix)
+    nowhere = Prefix(0, 0, 0, None)
     return tuple(
-        _agent(cache, owner, live.get(owner), in_flight[owner])
-        for owner in islice(owners, MOST_AGENTS)
+        _agent(cache, owner, shown[owner], in_flight[owner], prefixes.get(owner, nowhere))
+        for owner in islice(shown, MOST_AGENTS)
     )
 
 
-def _agent(cache: KvflowRadixCache, owner: Owner, steps: int | None, in_flight: int) -> AgentState:
-    end, device, host = _longest_prefix(cache, owner)
+class Prefix(NamedTuple):
+    """A fixed prefix in the tree, in tokens; the longer is the greater."""
+
+    tokens: int
+    device: int
+    host: int  # on the host alone
+    end: int | None
+
+
+def _prefix(cache: KvflowRadixCache, end: int) -> Prefix:
+    device = host = 0
+    for node in cache.tree_core.path(end):
+        if node.evicted:
+            host += len(node.key)
+        else:
+            device += len(node.key)
+    return Prefix(device + host, device, host, end)
+
+
+def _agent(
+    cache: KvflowRadixCache, owner: Owner, steps: int | None, in_flight: int, prefix: Prefix
+) -> AgentState:
     hits = cache.tree_core.ledger.hits.of(owner)
     return AgentState(
         client=owner[0],
@@ -37,34 +71,15 @@ def _agent(cache: KvflowRadixCache, owner: Owner, steps: int | None, in_flight: 
         steps=steps,
         runs=cache.calls.table.waiting(*owner),
         in_flight=in_flight,
-        prefix_tokens=device + host,
-        device_tokens=device,
-        host_tokens=host,
-        end=end,
+        prefix_tokens=prefix.tokens,
+        device_tokens=prefix.device,
+        host_tokens=prefix.host,
+        end=prefix.end,
         calls=hits.calls,
         hit_device_tokens=hits.device_tokens,
         hit_host_tokens=hits.host_tokens,
         computed_tokens=hits.computed_tokens,
     )
-
-
-def _longest_prefix(cache: KvflowRadixCache, owner: Owner) -> tuple[int | None, int, int]:
-    """Of the owner's longest prefix: its end, tokens on the device, tokens on the host alone."""
-    core, best = cache.tree_core, (None, 0, 0)
-    found: tuple[int | None, int, int] = best
-    for mark in cache.marks.of(owner):
-        end = core.ranks.end(mark)
-        if end is None:
-            continue
-        device = host = 0
-        for node in core.path(end):
-            if node.evicted:
-                host += len(node.key)
-            else:
-                device += len(node.key)
-        if device + host > found[1] + found[2]:
-            found = (end, device, host)
-    return found
 
 
 def waiting_calls(scheduler: Any) -> tuple[WaitingCall, ...]:
@@ -127,19 +142,11 @@ def host_pool(cache: KvflowRadixCache) -> Pool | None:
     return Pool(capacity=pool.size, free=free, evictable=in_use - locked, locked=locked)
 
 
-def bytes_per_token(cache: KvflowRadixCache) -> int:
-    """Bytes of KV that one token takes on the device."""
-    kv = cache.token_to_kv_pool_allocator.get_kvcache()
-    nbytes = kv.get_kv_size_bytes()
-    total = sum(nbytes) if isinstance(nbytes, tuple) else nbytes
-    return int(total) // max(1, cache.token_to_kv_pool_allocator.size + cache.page_size)
-
-
-def traffic(cache: KvflowRadixCache, token_bytes: int) -> frames.Traffic | None:
+def traffic(cache: KvflowRadixCache) -> frames.Traffic | None:
     """What was copied between the tiers; None without a host tier."""
     if cache.cache_controller is None:
         return None
-    return cache.traffic.frame(cache.cache_controller, token_bytes)
+    return cache.traffic.frame(cache.cache_controller, cache.bytes_per_token)
 
 
 def ages(cache: KvflowRadixCache) -> frames.Ages:
@@ -161,7 +168,7 @@ def counters(cache: KvflowRadixCache) -> frames.Counters:
         untagged_calls=counts.untagged,
         unexpected_calls=table.unexpected,
         unknown_agents=table.unknown,
-        other_prompt=counts.other_prompt,
+        other_prompt=cache.calls.prompts.other_prompt,
         bad_hints=dict(counts.bad_hints),
         evicted_device_tokens=ledger.evicted_tokens["device"],
         evicted_host_tokens=ledger.evicted_tokens["host"],

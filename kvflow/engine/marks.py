@@ -1,10 +1,22 @@
 """Which marks each agent has in the tree: one a fixed prefix, in each namespace it speaks in."""
 
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Owner = tuple[str, str]
-"""(client, agent)."""
+"""(client, agent); of tails also (client, run)."""
+
+
+class Tail(NamedTuple):
+    """The end of a conversation: of one agent in one run, in one namespace. Its own mark."""
+
+    client: str
+    agent: str
+    extra_key: str | None
+    cache_salt: str | None
+    workflow: str
+    run: str
+
 
 Mark = TypeVar("Mark", bound=Hashable)
 _SLACK = 64
@@ -48,7 +60,44 @@ class Marks(Generic[Mark]):
         self._count = sum(map(len, self._of.values()))
         self._sweep_at = 2 * self._count + _SLACK
 
+    def pop(self, owner: Owner) -> Iterable[Mark]:
+        """Forget the marks of an owner. Returns them."""
+        marks = self._of.pop(owner, {})
+        self._count -= len(marks)
+        return marks
+
     def clear(self) -> None:
         """The tree was emptied."""
         self._of.clear()
         self._count = 0
+
+
+class Tails:
+    """The ends of conversations in the tree. Bounded as `Marks` are."""
+
+    def __init__(self) -> None:
+        self._by_agent: Marks[Tail] = Marks()
+        self._by_run: Marks[Tail] = Marks()
+
+    def add(self, tail: Tail) -> None:
+        """A conversation ends here for now."""
+        self._by_agent.add((tail.client, tail.agent), tail)
+        self._by_run.add((tail.client, tail.run), tail)
+
+    def of(self, agent: Owner) -> Iterable[Tail]:
+        """The tails of an agent in all its runs; some may have ended."""
+        return self._by_agent.of(agent)
+
+    def pop_run(self, client: str, run: str) -> Iterable[Tail]:
+        """A run is over. Returns its tails."""
+        return self._by_run.pop((client, run))
+
+    def keep_only(self, stands: Callable[[Tail], bool]) -> None:
+        """Now and then drop the tails that have left the tree: O(1) amortised."""
+        self._by_agent.keep_only(stands)
+        self._by_run.keep_only(stands)
+
+    def clear(self) -> None:
+        """The tree was emptied."""
+        self._by_agent.clear()
+        self._by_run.clear()

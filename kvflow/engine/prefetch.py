@@ -89,6 +89,7 @@ class Prefetcher:
         absent = [node.id for node in core.path(candidate.node) if node.evicted]
         if not self._cache.load_back(candidate.node):
             return False
+        core.load_is_ahead(candidate.node)
         core.outcomes.started(absent, candidate, self._cache.owner_of_prefix(candidate.node))
         return True
 

@@ -10,21 +10,24 @@ from typing import Any
 
 from sglang.srt.mem_cache.unified_cache.components import ComponentType
 
-from kvflow.engine.calls import Call
+from kvflow.engine.calls import Author, Call
 from kvflow.engine.leaves import LeafSet
 from kvflow.engine.ledger import Outcome
-from kvflow.engine.observed_tree import ObservedTreeCore
+from kvflow.engine.loading_tree import LoadingTreeCore
+from kvflow.engine.marks import Tail
 from kvflow.frames import Why
-from kvflow.order import EvictionOrder
+from kvflow.order import EvictionOrder, ReservedOrder
 from kvflow.policy import backup
-from kvflow.policy.rank import KEPT, SPENT, Rank, Ranks
+from kvflow.policy.rank import KEPT, Rank, Ranks
+from kvflow.policy.share import UntaggedShare
 from kvflow.recipe.model import Mode
 
-Mark = tuple[str, str, str | None, str | None]
+Prefix = tuple[str, str, str | None, str | None]
 """(client, agent, extra key, cache salt): whose fixed prefix it is, in which namespace."""
+Mark = Prefix | Tail
 
 
-class KvflowTreeCore(ObservedTreeCore):
+class KvflowTreeCore(LoadingTreeCore):
     """A radix tree whose leaves are kept in the order in which they are to be evicted.
 
     Args:
@@ -35,21 +38,25 @@ class KvflowTreeCore(ObservedTreeCore):
     Attributes:
         device_order: leaves of the device tier, first victim first; `host_order` likewise.
         inserting: the tagged call whose KV is being inserted right now, if any.
+        share: untagged KV on the device, and how much of it may go.
     """
 
     def __init__(self, params: Any, components: Any, *, mode: Mode, untagged_steps: int) -> None:
         self._mode: Mode = mode
         self._untagged_steps = untagged_steps
         self.inserting: Call | None = None
+        self.share = UntaggedShare()
         super().__init__(params, components)
 
     def reset(self) -> None:
         """Forget the tree, and all that was known of its nodes."""
         super().reset()
         self.ranks: Ranks[Mark] = Ranks(self._id_above, self._untagged_steps)
-        self._creators: dict[int, str] = {}
-        self._loading: dict[int, dict[int, None]] = {}
-        self.device_order: EvictionOrder[Any] = EvictionOrder(self.rank)
+        self._creators: dict[int, Author] = {}
+        self.share.forget_nodes()
+        self.device_order: ReservedOrder[Any] = ReservedOrder(
+            self.rank, self.is_untagged, lambda node: len(node.key), lambda: self.share.spare
+        )
         self.host_order: EvictionOrder[Any] = EvictionOrder(self.rank)
         self.evictable_device_leaves = LeafSet(self.device_order)
         self.evictable_host_leaves = LeafSet(self.host_order)
@@ -82,14 +89,17 @@ class KvflowTreeCore(ObservedTreeCore):
             return KEPT, 0, last_access, node.id
         return self.ranks.rank(node.id, last_access)
 
+    def is_untagged(self, node: Any) -> bool:
+        """Whether the node belongs to the share of untagged traffic."""
+        return self._mode != "off" and self.ranks.is_unknown(node.id)
+
     def why(self, node: Any) -> Why:
         """What a node's rank comes from."""
         if self._mode == "off":
             return Why.ACCESS
         if self.ranks.is_marked(node.id):
             return Why.STEPS
-        spent = self.ranks.rank(node.id, node.last_access_time)[0] == SPENT
-        return Why.SPENT if spent else Why.UNTAGGED
+        return Why.UNTAGGED if self.ranks.is_unknown(node.id) else Why.SPENT
 
     # What is known of nodes
 
@@ -102,15 +112,18 @@ class KvflowTreeCore(ObservedTreeCore):
         """The agent of a mark speaks sooner or later than before."""
         self._rerank(self.ranks.set_steps(mark, steps))
 
-    def matched(self, node_id: int, call_id: str) -> None:
-        """A call has matched the path down to this node: none of it is spent any more."""
+    def matched(self, node_id: int, author: Author) -> None:
+        """A call has matched the path down to this node: none of it is spent any more.
+
+        What it matches of its own, or of its own conversation, stays that.
+        """
         hit = []
         for node in self.path(node_id):
             self.outcomes.found(node.id, len(node.key), loading=self.is_loading(node.id))
             creator = self._creators.get(node.id)
-            if creator is not None and creator != call_id:
+            if creator is not None and creator != author:
                 del self._creators[node.id]
-            if creator != call_id and self.ranks.hit(node.id):
+            if creator != author and self.ranks.hit(node.id):
                 hit.append(node.id)
         self._rerank(hit)
 
@@ -133,18 +146,31 @@ class KvflowTreeCore(ObservedTreeCore):
             end = start
         self._rerank(spent)
 
-    def path(self, node_id: int) -> list[Any]:
-        """The nodes from this one up to the root, without the root; none for an unknown id."""
-        found = []
-        node = self._node_arena.get(node_id)
-        while node is not None and node is not self.root_node:
-            found.append(node)
-            node = node.parent
-        return found
+    def go_on(self, tail: Tail, node_id: int, steps: int) -> None:
+        """A conversation ends at this node for now; what it does not go on from is spent."""
+        if node_id == self.root_node.id:  # less than a page
+            self.conversation_ended(tail)
+            return
+        before = self.ranks.end(tail)
+        self.place(tail, node_id, steps)
+        if before is not None:
+            self._spend_what_is_left(before, tail)
 
-    def host_only_tokens(self, node_id: int) -> int:
-        """Tokens on the path to this node that are on the host alone and not on their way."""
-        return sum(len(node.key) for node in self.path(node_id) if node.evicted)
+    def conversation_ended(self, tail: Tail) -> None:
+        """Nobody will go on with it: what it alone made is spent."""
+        before = self.ranks.end(tail)
+        if before is not None:
+            self._rerank(self.ranks.lift(tail))
+            self._spend_what_is_left(before, tail)
+
+    def _spend_what_is_left(self, node_id: int, tail: Tail) -> None:
+        spent = []
+        for node in self.path(node_id):
+            if self._creators.get(node.id) == tail and not self.ranks.is_marked(node.id):
+                del self._creators[node.id]
+                if self.ranks.spend(node.id):
+                    spent.append(node.id)
+        self._rerank(spent)
 
     def bared(self, node: Any, gone: set[int]) -> Any:
         """The node itself if it is a device leaf once those in `gone` have left; else None."""
@@ -155,24 +181,6 @@ class KvflowTreeCore(ObservedTreeCore):
         stay = any(not c.evicted and c.id not in gone for c in node.children.values())
         return None if stay else node
 
-    def depth(self, node_id: int) -> int:
-        """Tokens from the root to the end of this node."""
-        return sum(len(node.key) for node in self.path(node_id))
-
-    def is_loading(self, node_id: int) -> bool:
-        """Whether the node's KV is on its way from the host to the device."""
-        return any(node_id in nodes for nodes in self._loading.values())
-
-    def is_arriving(self, node_id: int) -> bool:
-        """Whether any part of the path down to the node is on its way to the device."""
-        return bool(self._loading) and any(self.is_loading(n.id) for n in self.path(node_id))
-
-    def moving_tokens(self, writing: Iterable[int]) -> int:
-        """Tokens whose host copy is being read or written; `writing`: nodes being written."""
-        loading = (node for nodes in self._loading.values() for node in nodes)
-        moving = dict.fromkeys([*writing, *loading])
-        return sum(len(self._node_arena[node].key) for node in moving if node in self._node_arena)
-
     def _id_above(self, node_id: int) -> int | None:
         parent = self._node_arena[node_id].parent
         return None if parent is self.root_node else parent.id
@@ -181,10 +189,16 @@ class KvflowTreeCore(ObservedTreeCore):
         for node_id in node_ids:
             node = self._node_arena[node_id]
             self._one_changed(node)
+            self._count(node)
             if self._mode == "off":
                 continue
             self.device_order.reranked(node)
             self.host_order.reranked(node)
+
+    def _count(self, node: Any) -> None:
+        """Tell the share what there is of a node: it came, went, moved, was cut or marked."""
+        counts = not node.evicted and self.ranks.is_unknown(node.id)
+        self.share.count(node.id, len(node.key) if counts else 0)
 
     # What SGLang does with nodes
 
@@ -193,34 +207,35 @@ class KvflowTreeCore(ObservedTreeCore):
         self.ranks.split(new_node.id, child.id)
         if child.id in self._creators:
             self._creators[new_node.id] = self._creators[child.id]
-        for nodes in self._loading.values():
-            if child.id in nodes:
-                nodes[new_node.id] = None
+        self._count(new_node)
+        self._count(child)
         return new_node, action
 
-    def commit_load_back(
-        self, node_id: int, device_indices: Any, kv_xfer: Any, comp_xfers: Any
-    ) -> Any:
-        """As SGLang's; the nodes count as loading until `finish_load_back`."""
-        self._loading[node_id] = dict.fromkeys(kv_xfer.nodes_to_load or ())
-        return super().commit_load_back(node_id, device_indices, kv_xfer, comp_xfers)
-
-    def finish_load_back(self, anchor_node_id: int) -> Any:
-        """As SGLang's: the copy is complete."""
-        self._loading.pop(anchor_node_id, None)
-        return super().finish_load_back(anchor_node_id)
+    def commit_load_back(self, node_id: int, *args: Any) -> Any:
+        """As SGLang's."""
+        result = super().commit_load_back(node_id, *args)
+        for node in self.path(node_id):
+            self._count(node)
+        return result
 
     def _add_new_node(self, parent: Any, *args: Any, **kwargs: Any) -> Any:
         node = super()._add_new_node(parent, *args, **kwargs)
         if self.inserting is not None:
-            self._creators[node.id] = self.inserting.id
+            self._creators[node.id] = self.inserting.author
+        self._count(node)
         return node
+
+    def _unevict_node_on_insert(self, node: Any, *args: Any, **kwargs: Any) -> Any:
+        result = super()._unevict_node_on_insert(node, *args, **kwargs)
+        self._count(node)
+        return result
 
     def _remove_leaf_from_parent(self, node: Any) -> None:
         above = self._id_above(node.id)
         super()._remove_leaf_from_parent(node)
         self.ranks.removed(node.id, above)
         self._creators.pop(node.id, None)
+        self.share.count(node.id, 0)
 
     def evict_device_leaf(self, node_id: int, is_write_back: bool) -> Any:
         """Evict one device leaf, and keep in the ledger what went and why."""
@@ -231,6 +246,11 @@ class KvflowTreeCore(ObservedTreeCore):
         outcome: Outcome = "demoted" if kept_on_host else "dropped"
         self.ledger.evicted("device", leaving, why, rank, outcome)
         self.outcomes.lost(node_id, leaving.tokens)
+        return result
+
+    def _demote(self, node: Any, *args: Any, **kwargs: Any) -> Any:
+        result = super()._demote(node, *args, **kwargs)
+        self._count(node)
         return result
 
     def _evict_host_leaf(self, node: Any, *args: Any, **kwargs: Any) -> None:
@@ -251,8 +271,8 @@ class KvflowTreeCore(ObservedTreeCore):
             end - len(node.key),
             end,
             tagged=True,
-            boundary=call.boundary,
-            hit=self._creators.get(node.id) != call.id,
+            boundary=end if call.converses else call.boundary,
+            hit=self._creators.get(node.id) != call.author,
             storage=self.enable_storage,
         )
         if decision.action is not backup.Action.SKIP:

@@ -136,9 +136,10 @@ class AgentSpec(_Part):
     output_tokens: Tokens = Field(
         default=128, description="Most tokens of an answer; exactly so many in a bench."
     )
-    memory: Literal["conversation", "none"] = Field(
-        default="none",
-        description="conversation: the agent's next call in the same run extends its last one.",
+    memory: Literal["conversation", "none"] | None = Field(
+        default=None,
+        description="conversation: the agent's next call in the same run extends its last one; "
+        "none: it does not. Nothing: the server learns it from the calls.",
     )
 
     @model_validator(mode="after")
@@ -210,6 +211,13 @@ class PolicySpec(_Part):
     )
     untagged_steps: int = Field(
         default=4, ge=0, le=64, description="Steps that traffic without a tag ranks as."
+    )
+    untagged_share: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="Share of the device pool that workflows do not take from untagged traffic "
+        "while it is in use.",
     )
     max_defer: int = Field(
         default=8, ge=0, description="Prefill passes for which a call may be passed over."

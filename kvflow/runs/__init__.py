@@ -6,7 +6,8 @@ steps on every tensor-parallel rank; there is no clock, no set order and no chan
 """
 
 from kvflow.runs.counts import StepChange
+from kvflow.runs.live import Key
 from kvflow.runs.run import Run
 from kvflow.runs.table import Counters, Limits, RunTable, RunView
 
-__all__ = ["Run", "RunTable", "RunView", "StepChange", "Limits", "Counters"]
+__all__ = ["Key", "Run", "RunTable", "RunView", "StepChange", "Limits", "Counters"]

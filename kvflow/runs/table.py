@@ -5,7 +5,7 @@ to 11 and 36 to 39. An event costs O(E log V) of the one or two runs it moves pl
 agents), never a walk over all runs; only `forget`, `reset` and the views are longer.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,6 +49,9 @@ class Counters:
     evicted: int = 0  # runs that went because of a limit
 
 
+def _nobody_listens(_: Key) -> None: ...
+
+
 class RunView(NamedTuple):
     """One live run, for people to look at."""
 
@@ -72,9 +75,17 @@ class RunTable:
     the graph does not have, has 0 while in flight and no steps of its own after.
 
     Every event returns what it changed, and only that.
+
+    Args:
+        limits: what bounds its memory.
+        on_end: told of each run that is over, whether ended, expired or dropped; must not call
+            back. One without a graph is over only when its client says so, for nothing else tells
+            it from one that goes on.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(
+        self, limits: Limits | None = None, on_end: Callable[[Key], None] = _nobody_listens
+    ) -> None:
         self.limits = limits or Limits()
         self.counters = Counters()
         self._graphs: dict[tuple[str, str], Graph] = {}
@@ -82,6 +93,7 @@ class RunTable:
         self._roster = Roster()
         self._counts = StepCounts()
         self._calls: dict[str, LiveRun] = {}
+        self._on_end = on_end
         self._tick = 0
 
     def register(self, client: str, workflow: str, graph: Graph) -> None:
@@ -148,9 +160,7 @@ class RunTable:
         if (live := self._calls.pop(call_id, None)) is None:
             return []
         live.finish(call_id)
-        if live.closed:
-            live.end()
-        self._update(live)
+        self._close(live)
         return self._counts.drain()
 
     def abort(self, call_id: str) -> list[StepChange]:
@@ -158,7 +168,7 @@ class RunTable:
         if (live := self._calls.pop(call_id, None)) is None:
             return []
         live.abort(call_id)
-        self._update(live)
+        self._close(live)
         return self._counts.drain()
 
     def end(self, client: str, run: str) -> list[StepChange]:
@@ -168,8 +178,7 @@ class RunTable:
         """
         for live in self._roster.named(client, run):
             self._release_calls(live)
-            live.end()
-            self._update(live)
+            self._end(live)
         return self._counts.drain()
 
     def tick(self) -> list[StepChange]:
@@ -231,13 +240,27 @@ class RunTable:
             self._remove([other])
         return True
 
+    def _close(self, live: LiveRun) -> None:
+        """A call of it is over; with the last one goes a run whose final call has its answer."""
+        if live.closed:
+            self._end(live)
+        else:
+            self._update(live)
+
+    def _end(self, live: LiveRun) -> None:
+        self._on_end(live.key)
+        live.end()
+        self._update(live)
+
     def _update(self, live: LiveRun) -> None:
         self._roster.touch(live, self._tick)
         self._publish(live)
 
     def _publish(self, live: LiveRun) -> None:
         if live.over:
-            self._remove([live])
+            self._drop(live)
+            if live.walk is not None:
+                self._on_end(live.key)
             return
         old, new = live.published, live.steps()
         for agent in {**new, **old}:
@@ -248,10 +271,14 @@ class RunTable:
 
     def _remove(self, lives: Iterable[LiveRun]) -> None:
         for live in lives:
-            self._release_calls(live)
-            for agent, steps in live.published.items():
-                self._counts.move(live.key.client, agent, steps, None)
-            self._roster.remove(live)
+            self._on_end(live.key)
+            self._drop(live)
+
+    def _drop(self, live: LiveRun) -> None:
+        self._release_calls(live)
+        for agent, steps in live.published.items():
+            self._counts.move(live.key.client, agent, steps, None)
+        self._roster.remove(live)
 
     def _evict(self, lives: list[LiveRun]) -> None:
         self.counters.evicted += len(lives)

@@ -8,10 +8,17 @@ from support.calm import calm
 from support.tags import by
 
 from kvflow.engine.calls import Calls
-from kvflow.graph import Agent, Edge, Graph
+from kvflow.recipe.model import Recipe
 
 PROMPT = array("q", range(100))
-GRAPH = Graph([Agent("a"), Agent("b", Edge("a"))], repeat=True)
+RECIPE = Recipe.model_validate(
+    {
+        "kvflow": 1,
+        "name": "work",
+        "agents": {"a": {"fixed_tokens": 40}, "b": {"fixed_tokens": 40, "after": "a"}},
+        "repeat": True,
+    }
+)
 
 
 def boundary(calls: Calls, call_id: str = "c") -> int | None:
@@ -37,15 +44,14 @@ def test_boundary_of_a_call_that_does_not_say_is_not_known():
 
 def test_boundary_of_a_served_agent_is_its_registered_prefix():
     calls = Calls(16)
-    calls.serve("work", GRAPH, {"a": PROMPT[:40]})
+    calls.serve(RECIPE, {"a": PROMPT[:40]})
     calls.arrive("c", by("a"), PROMPT)
-    assert calls.prefix_tokens("work", "a") == 40
     assert boundary(calls) == 32
 
 
 def test_boundary_of_a_served_agent_goes_before_what_the_call_says():
     calls = Calls(1)
-    calls.serve("work", GRAPH, {"a": PROMPT[:40]})
+    calls.serve(RECIPE, {"a": PROMPT[:40]})
     calls.arrive("c", by("a", 7), PROMPT)
     assert boundary(calls) == 40
 
@@ -53,24 +59,20 @@ def test_boundary_of_a_served_agent_goes_before_what_the_call_says():
 @pytest.mark.parametrize("prompt", [[*range(39), 7, 8], list(range(39)), []])
 def test_prompt_that_begins_otherwise_is_counted_and_goes_by_what_the_call_says(prompt):
     calls = Calls(1)
-    calls.serve("work", GRAPH, {"a": PROMPT[:40]})
+    calls.serve(RECIPE, {"a": PROMPT[:40]})
     calls.arrive("c", by("a", 5), prompt)
     calls.arrive("d", by("a"), prompt)
     assert boundary(calls) == min(5, len(prompt))
     assert boundary(calls, "d") is None
-    assert calls.counts.other_prompt == 2
+    assert calls.prompts.other_prompt == 2
 
 
 def test_prefix_that_is_served_again_takes_the_place_of_the_old_one():
     calls = Calls(1)
-    calls.serve("work", GRAPH, {"a": PROMPT[:40]})
-    calls.serve("work", GRAPH, {"a": PROMPT[:20]})
+    calls.serve(RECIPE, {"a": PROMPT[:40]})
+    calls.serve(RECIPE, {"a": PROMPT[:20]})
     calls.arrive("c", by("a"), PROMPT)
     assert boundary(calls) == 20
-
-
-def test_prefix_of_an_agent_that_was_not_served_is_not_known():
-    assert Calls(1).prefix_tokens("work", "a") is None
 
 
 def test_arrive_of_a_call_that_is_in_flight_changes_nothing():
@@ -100,7 +102,7 @@ def test_arrive_counts_what_is_wrong_with_a_tag_by_reason():
 @pytest.mark.parametrize("end", ["finish", "abort"])
 def test_end_of_a_call_forgets_it_and_moves_its_run(end):
     calls = Calls(1)
-    calls.serve("work", GRAPH, {})
+    calls.serve(RECIPE, {})
     calls.arrive("c", by("a"), PROMPT)
     changes = getattr(calls, end)("c")
     assert changes != []
@@ -116,7 +118,7 @@ def test_end_of_an_unknown_call_changes_nothing(end):
 
 def test_finish_of_a_call_brings_the_next_agent_one_step_near():
     calls = Calls(1)
-    calls.serve("work", GRAPH, {})
+    calls.serve(RECIPE, {})
     calls.arrive("c", by("a"), PROMPT)
     calls.finish("c")
     assert calls.table.least("app", "b") == 1
@@ -124,7 +126,7 @@ def test_finish_of_a_call_brings_the_next_agent_one_step_near():
 
 def test_abort_of_a_call_leaves_steps_as_if_it_had_not_come():
     calls = Calls(1)
-    calls.serve("work", GRAPH, {})
+    calls.serve(RECIPE, {})
     calls.arrive("c", by("a"), PROMPT)
     calls.abort("c")
     assert list(calls.table.steps()) == []
@@ -136,3 +138,23 @@ def test_in_flight_lists_calls_oldest_first():
         calls.arrive(call_id, by("a", run=call_id), PROMPT)
     calls.finish("b")
     assert [call.id for call in calls.in_flight()] == ["x", "a"]
+
+
+def test_recipe_of_a_client_goes_before_the_served_one_for_that_client_alone():
+    calls = Calls(1)
+    calls.serve(RECIPE, {"a": PROMPT[:40]})
+    calls.serve(RECIPE, {"a": PROMPT[:10]}, client="app")
+    calls.arrive("c", by("a"), PROMPT)
+    calls.arrive("d", by("a", client="other"), PROMPT)
+    assert (boundary(calls), boundary(calls, "d")) == (10, 40)
+
+
+def test_nodes_of_a_call_are_its_own_and_those_of_a_conversation_the_conversations():
+    calls = Calls(1)
+    talks = RECIPE.agents["a"].model_copy(update={"memory": "conversation"})
+    calls.serve(RECIPE.model_copy(update={"agents": {**RECIPE.agents, "a": talks}}), {})
+    for call_id, agent in (("c", "a"), ("d", "a"), ("e", "b")):
+        calls.arrive(call_id, by(agent), PROMPT)
+    authors = [call.author for call in calls.in_flight()]
+    assert authors[0] == authors[1] == ("app", "a", None, None, "work", "run")
+    assert authors[2] == "e"

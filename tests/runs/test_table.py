@@ -4,9 +4,9 @@ import pytest
 from support.run_table import Driver, driver
 from support.step_oracles import cycle, peer, sequence
 
-from kvflow.graph import MAX_STEPS
+from kvflow.graph import MAX_STEPS, Graph
 from kvflow.hints import Tag
-from kvflow.runs import Limits, StepChange
+from kvflow.runs import Key, Limits, RunTable, StepChange
 
 FAR = MAX_STEPS
 
@@ -290,3 +290,38 @@ def test_runs_shows_calls_in_flight_and_steps() -> None:
     assert (view.client, view.workflow, view.run) == ("app", "w", "r")
     assert view.in_flight == {"executor": 2, "nobody": 1}
     assert view.steps == d.steps()
+
+
+def test_run_whose_last_call_goes_away_after_the_final_one_was_answered_is_over() -> None:
+    d = driver(sequence(3))
+    final, other = d.arrive("a0", final=True), d.arrive("a1")
+    d.finish(final)
+    d.apply(d.table.abort(other))
+    assert d.steps() == {}
+
+
+def ends_of(*events: str, graph: Graph | None = None) -> list[Key]:
+    """Who is told to have ended, of one run of which these agents speak, the last for good."""
+    ended: list[Key] = []
+    table = RunTable(Limits(silent_ticks=2), on_end=ended.append)
+    if graph is not None:
+        table.register("app", "w", graph)
+    for number, agent in enumerate(events):
+        table.arrive(Tag("app", "w", "r", agent.strip("!"), final="!" in agent), str(number))
+        table.finish(str(number))
+    table.tick()
+    assert ended == [] or events[-1] in ("a2", "a0!")
+    table.tick()
+    return ended
+
+
+@pytest.mark.parametrize("events", [("a0", "a0!"), ("a0", "a1", "a2"), ("a0",)])
+def test_run_that_is_over_is_told_of_whether_it_said_so_ran_out_or_fell_silent(
+    events: tuple[str, ...],
+) -> None:
+    assert ends_of(*events, graph=sequence(3)) == [Key("app", "w", "r")]
+
+
+def test_run_without_a_graph_is_over_when_its_client_says_so() -> None:
+    assert ends_of("a0", "a0") == []
+    assert ends_of("a0", "a0!") == [Key("app", "w", "r")]

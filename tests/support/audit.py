@@ -67,11 +67,16 @@ class Audit(Recorder):
         ):
             assert len(leaves) == len(order)
             assert all(leaf in order for leaf in leaves)
+        untagged = [n for n in nodes(self.cache) if not n.evicted and self.oracle.is_untagged(n)]
+        assert self.core.share.resident == sum(len(node.key) for node in untagged)
 
     def _device(self, node_id: int, *_: Any) -> None:
         super()._device(node_id)
         leaves = [n for n in nodes(self.cache) if self.core._is_device_leaf(n)]
-        self._judge(node_id, [leaf for leaf in leaves if leaf.id not in self._taken])
+        left = [leaf for leaf in leaves if leaf.id not in self._taken]
+        if self.cache.mode != "off" and self.core.share.spare <= 0:
+            left = [leaf for leaf in left if not self.oracle.is_untagged(leaf)] or left
+        self._judge(node_id, left)
         self._taken.add(node_id)
 
     def _host(self, node: Any, *args: Any, **kwargs: Any) -> None:
@@ -84,10 +89,16 @@ class Audit(Recorder):
 
     def _watch_calls(self) -> None:
         cache, oracle = self.cache, self.oracle
-        _before(cache, "call_arrived", oracle.arrived)
+        _before(cache, "_run_ended", oracle.run_ended)
         _before(cache, "finish", lambda handle, _: oracle.calls.pop(handle.rid, None))
         _before(cache, "reset", oracle.forget_tree)
         stock_match, stock_checkpoint = cache.match_prefix, cache.checkpoint_into_tree
+        stock_arrived = cache.call_arrived
+
+        def call_arrived(req: Any) -> None:
+            oracle.arrived(req)
+            stock_arrived(req)
+            oracle.admitted(req)
 
         def match_prefix(params: Any) -> Any:
             result = stock_match(params)
@@ -104,6 +115,7 @@ class Audit(Recorder):
             if req.finished():
                 oracle.finished(req, isinstance(req.finished_reason, FINISH_ABORT))
 
+        cache.call_arrived = call_arrived  # type: ignore[method-assign]
         cache.match_prefix = match_prefix  # type: ignore[method-assign]
         cache.checkpoint_into_tree = checkpoint_into_tree  # type: ignore[method-assign]
         _before(cache, "on_release", on_release)

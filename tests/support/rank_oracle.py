@@ -6,7 +6,7 @@ is computed when it is asked for by looking at all marks.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from support.real_cache import tokens_to
@@ -14,7 +14,7 @@ from support.real_cache import tokens_to
 Page = int
 Rank = tuple[int, int, float, int]
 Owner = tuple[str, str, str | None]
-"""(client, agent, extra key)."""
+"""(client, agent, extra key): of a fixed prefix. A conversation's is its `Tail`."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,8 @@ class Tagged:
     client: str
     agent: str
     boundary: int | None
+    tail: Any = None
+    converses: bool = False
 
 
 class RankOracle:
@@ -41,9 +43,9 @@ class RankOracle:
         self.forget_tree()
 
     def forget_tree(self) -> None:
-        self.creators: dict[Page, str | None] = {}
+        self.creators: dict[Page, Any] = {}
         self.spent: set[Page] = set()
-        self.marks: dict[Owner, list[Page]] = {}
+        self.marks: dict[Any, list[Page]] = {}
 
     # What happens
 
@@ -56,9 +58,18 @@ class RankOracle:
             fixed = min(fixed, len(req.origin_input_ids)) // self._page_size * self._page_size
         self.calls[req.rid] = Tagged(tag["client"], tag["agent"], fixed)
 
+    def admitted(self, req: Any) -> None:
+        """Called after the cache has heard of it. What is learned has oracles of its own."""
+        call, known = self.calls.get(req.rid), self._cache.calls.get(req.rid)
+        if call is not None and known is not None:
+            boundary = known.boundary if call.boundary is None else call.boundary
+            talks = known.converses
+            self.calls[req.rid] = replace(call, boundary=boundary, tail=known.tail, converses=talks)
+
     def matched(self, rid: str, node_id: int) -> None:
+        author = self._author(rid)
         for page in self._pages_to(self._cache.tree_core.node_by_id(node_id)):
-            if self.creators[page] != rid:
+            if self.creators[page] != author:
                 self.creators[page] = None
                 self.spent.discard(page)
 
@@ -67,7 +78,7 @@ class RankOracle:
         pages = self.pages(req.full_untruncated_fill_ids[:length], req.extra_key)
         call = self.calls.get(req.rid)
         for page in pages:
-            self.creators.setdefault(page, req.rid if call else None)
+            self.creators.setdefault(page, self._author(req.rid) if call else None)
         if call is None or call.boundary is None or self._cache.mode == "off":
             return
         if inserted_before < call.boundary <= length:
@@ -91,6 +102,10 @@ class RankOracle:
         call = self.calls.pop(req.rid, None)
         if call is None:
             return
+        if call.converses:
+            if not aborted:
+                self._go_on(call.tail, req.last_node)
+            return
         node = self._cache.tree_core.node_by_id(req.last_node)
         while node is not self._cache.tree_core.root_node:
             path = self._pages_to(node)
@@ -102,6 +117,28 @@ class RankOracle:
                 if beyond:
                     self.spent.add(page)
             node = node.parent
+        self._spend_what_is_left(self.marks.pop(call.tail, []), call.tail)
+
+    def run_ended(self, client: str, run: str) -> None:
+        for owner in [o for o in self.marks if len(o) > 3 and (o[0], o[5]) == (client, run)]:
+            self._spend_what_is_left(self.marks.pop(owner), owner)
+
+    def _go_on(self, tail: Any, node_id: int) -> None:
+        before = self.marks.pop(tail, [])
+        if pages := self._pages_to(self._cache.tree_core.node_by_id(node_id)):
+            self.marks[tail] = pages
+        self._spend_what_is_left(before, tail)
+
+    def _spend_what_is_left(self, pages: list[Page], tail: Any) -> None:
+        for page in pages:
+            marked = any(page in path for path in self.marks.values())
+            if self.creators[page] == tail and not marked:
+                self.creators[page] = None
+                self.spent.add(page)
+
+    def _author(self, rid: str) -> Any:
+        call = self.calls.get(rid)
+        return call.tail if call is not None and call.converses else rid
 
     # What follows
 
@@ -110,6 +147,10 @@ class RankOracle:
         end = self._end(node)
         found = [self._steps_of(owner) for owner, path in self.marks.items() if end in path]
         return min(found, default=None)
+
+    def is_untagged(self, node: Any) -> bool:
+        """Whether nothing is known of the node."""
+        return self.steps(node) is None and self._end(node) not in self.spent
 
     def rank(self, node: Any) -> Rank:
         if self._cache.mode == "off":

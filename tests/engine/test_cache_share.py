@@ -1,0 +1,53 @@
+"""What untagged traffic keeps beside a workflow that would take the whole pool."""
+
+import pytest
+from support.mini_scheduler import MiniScheduler
+from support.prefixes import evict_all, node_at
+from support.real_cache import build
+from support.tags import by
+
+from kvflow.policy.share import QUIET_TICKS
+
+pytestmark = pytest.mark.engine
+
+CHAT = [60] * 20
+NEAR = {f"a{i}": 1 for i in range(9)}
+
+
+def beside_a_workflow(share: float, agents: int) -> MiniScheduler:
+    """A pool of 200 with one untagged prompt of 20 in it, then agents with prefixes of 40."""
+    cache = build(tokens=200, host_ratio=0, settings={"policy": {"untagged_share": share}})
+    mini = MiniScheduler(cache)
+    mini.serve(CHAT, answer=1)
+    for agent in range(agents):
+        mini.serve([agent] * 40 + [7], by(f"a{agent}", 40, steps=NEAR), answer=1)
+    return mini
+
+
+def test_untagged_prompt_within_the_share_outlives_nearer_prefixes():
+    mini = beside_a_workflow(0.1, agents=9)
+    assert node_at(mini.cache, CHAT) is not None
+
+
+def test_untagged_prompt_without_a_share_goes_first():
+    mini = beside_a_workflow(0.0, agents=9)
+    assert node_at(mini.cache, CHAT) is None
+
+
+def test_untagged_prompt_beyond_the_share_goes_first():
+    mini = beside_a_workflow(0.05, agents=9)
+    assert node_at(mini.cache, CHAT) is None
+
+
+def test_untagged_prompt_that_nobody_uses_any_more_goes_first():
+    mini = beside_a_workflow(0.1, agents=4)
+    for _ in range(QUIET_TICKS):
+        mini.cache.tick()
+    order = evict_all(mini.cache)
+    assert all(order.index(CHAT) < order.index([agent] * 40) for agent in range(4))
+
+
+def test_share_is_soft_and_goes_when_nothing_else_is_left():
+    mini = beside_a_workflow(0.1, agents=4)
+    assert evict_all(mini.cache)[-1] == CHAT
+    assert mini.cache.evictable_size() == 0
