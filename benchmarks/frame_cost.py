@@ -5,8 +5,8 @@
 
 Needs the engine extra, no GPU. Between two frames a real radix cache changes by so many calls; a
 frame then carries the nodes that these changed (`quiet`, `busy`). A reader that has nothing begins
-with one `first` frame and reads the tree in `key` frames, as full as a frame may be. Times are CPU time of building the frame and of writing it as JSON, so that a busy machine
-does not count.
+with one `first` frame and reads the tree in `key` frames, as full as a frame may be. Times are CPU
+time of building the frame and of writing it as JSON, so that a busy machine does not count.
 """
 
 import argparse

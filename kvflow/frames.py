@@ -1,7 +1,9 @@
 """What a server tells of itself at one moment: the frame, schema version 1.
 
 Made by the engine, read by `kvflow top`, benches and people with `curl`. Additive only: a reader
-ignores what it does not know. Neither prompt text nor token ids are in it.
+ignores what it does not know. Neither prompt text nor token ids are in it. Nothing in it refers
+back, so the collector of garbage has nothing to do with it (`gc=False`): it would cost a scheduler
+more than the frame.
 """
 
 from enum import StrEnum
@@ -31,7 +33,7 @@ class Why(StrEnum):
     ACCESS = "access"  # mode off: by its last access alone
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One node of the radix tree."""
 
     id: int
@@ -48,7 +50,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     children: int
 
 
-class AgentState(msgspec.Struct, frozen=True, kw_only=True):
+class AgentState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One agent of one client."""
 
     client: str
@@ -66,7 +68,7 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True):
     computed_tokens: int = 0
 
 
-class Pool(msgspec.Struct, frozen=True, kw_only=True):
+class Pool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One tier, in tokens."""
 
     capacity: int
@@ -75,7 +77,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     locked: int
 
 
-class EvictionRecord(msgspec.Struct, frozen=True, kw_only=True):
+class EvictionRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node that left a tier."""
 
     seq: int
@@ -99,7 +101,7 @@ class PrefetchStatus(StrEnum):
     WASTED = "wasted"  # evicted before any call found it
 
 
-class PrefetchRecord(msgspec.Struct, frozen=True, kw_only=True):
+class PrefetchRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A prefix that was brought back ahead of need."""
 
     seq: int
@@ -110,7 +112,7 @@ class PrefetchRecord(msgspec.Struct, frozen=True, kw_only=True):
     status: PrefetchStatus
 
 
-class WaitingCall(msgspec.Struct, frozen=True, kw_only=True):
+class WaitingCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A call in the waiting queue, in queue order."""
 
     agent: str  # "client/agent"; "" without a tag
@@ -121,7 +123,7 @@ class WaitingCall(msgspec.Struct, frozen=True, kw_only=True):
     deferred_passes: int  # passed over so often because its prefix was arriving
 
 
-class RunState(msgspec.Struct, frozen=True, kw_only=True):
+class RunState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One live run."""
 
     client: str
@@ -133,7 +135,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     expected: bool  # it has not begun, or stands for the next one as well
 
 
-class Traffic(msgspec.Struct, frozen=True, kw_only=True):
+class Traffic(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """KV copied between the tiers so far; none of these ever falls but the last two."""
 
     h2d_bytes: int
@@ -146,7 +148,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     d2h_pending_bytes: int
 
 
-class Ages(msgspec.Struct, frozen=True, kw_only=True):
+class Ages(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """For how long KV had not been used, in tokens by age; none of these ever falls.
 
     A cache is large enough where hits are younger than evictions. Spent KV is not counted as
@@ -158,7 +160,7 @@ class Ages(msgspec.Struct, frozen=True, kw_only=True):
     evicted_tokens: tuple[int, ...]
 
 
-class Counters(msgspec.Struct, frozen=True, kw_only=True):
+class Counters(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What happened since the start; none of these ever falls."""
 
     tagged_calls: int
@@ -184,7 +186,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True):
     regretted_tokens: int = 0  # of the evicted ones, asked for again, as far as is remembered
 
 
-class Frame(msgspec.Struct, frozen=True, kw_only=True):
+class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A server at one moment.
 
     With `delta_since`, `nodes` are those that changed after the frame of that `seq`, and `gone`

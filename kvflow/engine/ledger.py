@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -44,6 +45,7 @@ class Ledger:
         self.regretted_tokens = 0
         self.not_backed_up_tokens = 0
         self.latest: deque[EvictionRecord] = deque(maxlen=_KEPT_RECORDS)
+        self._news: dict[int, EvictionRecord] = {}  # by number, what readers have not seen so
         self._evictions = 0
 
     def look(self, node: Any) -> Leaving:
@@ -58,18 +60,19 @@ class Ledger:
         if why is not Why.SPENT:
             # What is spent goes early by design, and would hide how long the rest can stay.
             self.ages.evicted(left.age_s, left.tokens)
-        self.latest.append(
-            EvictionRecord(
-                seq=self._evictions,
-                tier=tier,
-                node=left.node,
-                tokens=left.tokens,
-                why=why,
-                steps=-rank[1],
-                outcome=outcome,
-                age_s=left.age_s,
-            )
+        record = EvictionRecord(
+            seq=self._evictions,
+            tier=tier,
+            node=left.node,
+            tokens=left.tokens,
+            why=why,
+            steps=-rank[1],
+            outcome=outcome,
+            age_s=left.age_s,
         )
+        self.latest.append(record)
+        self._news[record.seq] = record
+        self._news.pop(record.seq - _KEPT_RECORDS, None)
 
     def asked(self, prompt: Sequence[int], namespace: Namespace, device: int, cached: int) -> None:
         """An admitted call asks for this prompt. Arguments as of `Regrets.asked`."""
@@ -77,8 +80,21 @@ class Ledger:
             place = seq - self.latest[0].seq
             if place >= 0:
                 record = replace(self.latest[place], regret=True)
-                self.latest[place] = record
+                self.latest[place] = self._news[seq] = record
                 self.regretted_tokens += record.tokens
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there are evictions that `take_news` has not given as they are now."""
+        return bool(self._news)
+
+    def all_is_news(self) -> None:
+        """A reader begins, who has seen nothing."""
+        self._news = {record.seq: record for record in self.latest}
+
+    def take_news(self, most: int) -> tuple[EvictionRecord, ...]:
+        """At most so many of the latest evictions, none that was given as it is now."""
+        return tuple(self._news.pop(seq) for seq in list(islice(self._news, most)))
 
     def not_backed_up(self, tokens: int) -> None:
         """A tail of so many tokens was not written to the host."""

@@ -6,19 +6,23 @@ from typing import Any
 from sglang.srt.mem_cache.unified_cache.components import ComponentType
 
 from kvflow.engine.cache import KvflowRadixCache
-from kvflow.engine.watch import Owners
+from kvflow.engine.marks import Owner
 from kvflow.frames import Node, State
 
 _FULL = ComponentType.FULL
 
 
+Owners = dict[int, tuple[Owner, ...]]
+"""By node, the agents whose fixed prefix ends there."""
+
+
 def owners_by_node(cache: KvflowRadixCache) -> Owners:
-    """The agents whose fixed prefix ends at a node, as "client/agent"."""
-    ranks, found = cache.tree_core.ranks, dict[int, dict[str, None]]()
-    for (client, agent), mark in cache.marks.items():
+    """Where whose fixed prefixes end. O(marks)."""
+    ranks, found = cache.tree_core.ranks, dict[int, dict[Owner, None]]()
+    for owner, mark in cache.marks.items():
         end = ranks.end(mark)
         if end is not None:
-            found.setdefault(end, {})[f"{client}/{agent}"] = None
+            found.setdefault(end, {})[owner] = None
     return {node: tuple(owners) for node, owners in found.items()}
 
 
@@ -33,6 +37,7 @@ class Records:
     def __init__(self, cache: KvflowRadixCache, owners: Owners) -> None:
         self._core = cache.tree_core
         self._owners = owners
+        self._loading = {node for nodes in self._core._loading.values() for node in nodes}
         self._depths = {self._core.root_node.id: 0}  # tokens up to the end of a node
 
     def of(self, nodes: Iterable[Any]) -> tuple[Node, ...]:
@@ -40,32 +45,36 @@ class Records:
         return tuple(map(self._record, nodes))
 
     def _record(self, node: Any) -> Node:
-        ranks, node_id, parent = self._core.ranks, node.id, node.parent
+        # On the scheduler's thread, for hundreds of nodes: every look-up counts.
+        node_id, parent, key = node.id, node.parent.id, node.key
         full = node.component_data[_FULL]
-        depth = self._depths.get(parent.id)
+        depth = self._depths.get(parent)
+        plain = key.limit is None and not key.is_bigram
+        if node_id in self._loading:
+            state = State.LOADING
+        elif node.write_through_pending_id is not None:
+            state = State.OFFLOADING
+        elif full.value is None:
+            state = State.HOST
+        else:
+            state = State.DEVICE if full.host_value is None else State.MIRRORED
         return Node(
             id=node_id,
-            parent=parent.id,
-            tokens=len(node.key),
-            depth=self._depth(parent) if depth is None else depth,
-            state=self._state(node, full),
-            steps=ranks.steps(node_id),
+            parent=parent,
+            tokens=len(key.token_ids) if plain else len(key),
+            depth=self._depth(node.parent) if depth is None else depth,
+            state=state,
+            steps=self._core.ranks.steps(node_id),
             why=self._core.why(node),
-            agents=self._owners.get(node_id, ()),
+            agents=self._names(node_id) if node_id in self._owners else (),
             locks=full.lock_ref,
             hits=node.hit_count,
             last_access=float(node.last_access_time),
             children=len(node.children),
         )
 
-    def _state(self, node: Any, full: Any) -> State:
-        if self._core.is_loading(node.id):
-            return State.LOADING
-        if node.write_through_pending_id is not None:
-            return State.OFFLOADING
-        if full.value is None:
-            return State.HOST
-        return State.DEVICE if full.host_value is None else State.MIRRORED
+    def _names(self, node_id: int) -> tuple[str, ...]:
+        return tuple(f"{client}/{agent}" for client, agent in self._owners[node_id])
 
     def _depth(self, node: Any) -> int:
         """Tokens up to the end of a node. The way up is walked once for all below it."""

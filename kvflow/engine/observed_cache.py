@@ -3,6 +3,7 @@
 For people to look at: nothing here decides anything, and what fails is given up (`guard`).
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache
@@ -32,6 +33,14 @@ class ObservedRadixCache(UnifiedRadixCache):
     def __init__(self, params: Any) -> None:
         self.traffic = Traffic()
         super().__init__(params)
+
+    @cached_property
+    def bytes_per_token(self) -> int:
+        """Bytes of KV that one token takes on the device."""
+        kv = self.token_to_kv_pool_allocator.get_kvcache()
+        nbytes = kv.get_kv_size_bytes()
+        total = sum(nbytes) if isinstance(nbytes, tuple) else nbytes
+        return int(total) // max(1, self.token_to_kv_pool_allocator.size + self.page_size)
 
     def loading_check(self, finish_count: int | None = None) -> None:
         """As SGLang's; counts the loads that are complete."""

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 
 from kvflow.frames import PrefetchRecord, PrefetchStatus
 from kvflow.policy.prefetch import Candidate
@@ -38,6 +39,7 @@ class Outcomes:
         self._fresh: dict[int, _Prefetch] = {}  # by node that no call has found yet
         self._loading: dict[int, _Prefetch] = {}  # by the node that ends the prefix
         self._latest: deque[_Prefetch] = deque(maxlen=_KEPT_RECORDS)
+        self._news: dict[int, _Prefetch] = {}  # by number, what readers have not seen so
 
     def started(self, nodes: list[int], prefix: Candidate, agent: str) -> None:
         """A prefetch is on its way.
@@ -51,6 +53,7 @@ class Outcomes:
         self.issued += prefix.tokens
         one = _Prefetch(self.operations, prefix.node, agent, prefix.steps, prefix.tokens)
         self._latest.append(one)
+        self._is_news(one)
         self._loading[prefix.node] = one
         self._fresh.update(dict.fromkeys(nodes, one))
 
@@ -63,6 +66,7 @@ class Outcomes:
         one = self._loading.pop(end, None)
         if one is not None and one.status is PrefetchStatus.LOADING:
             one.status = PrefetchStatus.ARRIVED
+            self._is_news(one)
 
     def split(self, new_parent: int, child: int) -> None:
         """A node was cut in two."""
@@ -80,6 +84,7 @@ class Outcomes:
             one.status = PrefetchStatus.LATE
         elif one.status is not PrefetchStatus.LATE:
             one.status = PrefetchStatus.USED
+        self._is_news(one)
 
     def lost(self, node: int, tokens: int) -> None:
         """The node has left the device."""
@@ -89,25 +94,45 @@ class Outcomes:
         self.wasted += tokens
         if one.status is PrefetchStatus.ARRIVED:
             one.status = PrefetchStatus.WASTED
+            self._is_news(one)
 
     def latest(self) -> tuple[PrefetchRecord, ...]:
         """The last prefetches, oldest first, at most 256. One that was used in part is used."""
-        return tuple(
-            PrefetchRecord(
-                seq=one.seq,
-                node=one.node,
-                agent=one.agent,
-                steps=one.steps,
-                tokens=one.tokens,
-                status=one.status,
-            )
-            for one in self._latest
-        )
+        return tuple(map(_record, self._latest))
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there are prefetches that `take_news` has not given as they are now."""
+        return bool(self._news)
+
+    def all_is_news(self) -> None:
+        """A reader begins, who has seen nothing."""
+        self._news = {one.seq: one for one in self._latest}
+
+    def take_news(self, most: int) -> tuple[PrefetchRecord, ...]:
+        """At most so many of the latest prefetches, none that was given as it is now."""
+        return tuple(_record(self._news.pop(seq)) for seq in list(islice(self._news, most)))
 
     def forget_nodes(self) -> None:
         """The tree was emptied."""
         for one in self._fresh.values():
             if one.status in (PrefetchStatus.LOADING, PrefetchStatus.ARRIVED):
                 one.status = PrefetchStatus.WASTED
+                self._is_news(one)
         self._fresh.clear()
         self._loading.clear()
+
+    def _is_news(self, one: _Prefetch) -> None:
+        self._news[one.seq] = one
+        self._news.pop(self.operations - _KEPT_RECORDS, None)
+
+
+def _record(one: _Prefetch) -> PrefetchRecord:
+    return PrefetchRecord(
+        seq=one.seq,
+        node=one.node,
+        agent=one.agent,
+        steps=one.steps,
+        tokens=one.tokens,
+        status=one.status,
+    )

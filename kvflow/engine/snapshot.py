@@ -12,18 +12,21 @@ from typing import Any, NamedTuple
 
 from kvflow.engine import frame_parts
 from kvflow.engine.cache import KvflowRadixCache
-from kvflow.engine.node_records import Records, owners_by_node
-from kvflow.engine.snapshot_limits import MOST_CHANGED_NODES, MOST_NODES
-from kvflow.frames import Frame, Node
+from kvflow.engine.node_records import Owners, Records, owners_by_node
+from kvflow.engine.snapshot_limits import MOST_CHANGED_NODES, MOST_NEWS, MOST_NODES
+from kvflow.frames import EvictionRecord, Frame, Node, PrefetchRecord
 
 _BOOT = os.urandom(8).hex()
 
 
-class _Nodes(NamedTuple):
-    """What a frame says of the tree."""
+class _Told(NamedTuple):
+    """What one frame says that another does not."""
 
+    seq: int
     nodes: tuple[Node, ...]
     left_out: bool
+    evictions: tuple[EvictionRecord, ...]
+    prefetches: tuple[PrefetchRecord, ...]
     gone: tuple[int, ...] = ()
     delta_since: int | None = None
 
@@ -41,65 +44,85 @@ def take(scheduler: Any, most_nodes: int) -> Frame:
     if not 0 <= most_nodes <= MOST_NODES:
         raise ValueError(f"nodes={most_nodes} is not within 0..{MOST_NODES}")
     cache: KvflowRadixCache = scheduler.tree_cache
-    records = Records(cache, owners_by_node(cache))
+    owners = owners_by_node(cache)
+    records = Records(cache, owners)
     found: list[Any] = []
     todo = deque(cache.tree_core.root_node.children.values())
     while todo and len(found) < most_nodes:
         node = todo.popleft()
         found.append(node)
         todo.extend(node.children.values())
-    return _frame(scheduler, cache.tree_core.watch.number(), _Nodes(records.of(found), bool(todo)))
+    core = cache.tree_core
+    told = _Told(
+        core.watch.number(),
+        records.of(found),
+        bool(todo),
+        tuple(core.ledger.latest),
+        core.outcomes.latest(),
+    )
+    return _frame(scheduler, told, owners)
 
 
 def follow(scheduler: Any, since: int) -> Frame:
-    """The next frame of a watch: the nodes that changed after the frame of that number.
+    """The next frame of a watch: what changed after the frame of that number.
 
-    Watching begins with a `since` that is not the number of the last such frame: all nodes of the
-    tree are news then, and come MOST_CHANGED_NODES a frame, in no order of depth. It ends by itself
+    Watching begins with a `since` that is not the number of the last such frame. That frame has
+    nothing of what may be much; all nodes of the tree, all evictions and all prefetches that are
+    remembered are news from then on, and come so many a frame (`snapshot_limits`), nodes in no
+    order of depth. Where `nodes_left_out`, news are left for the next. Watching ends by itself
     (`Watch`).
     """
     cache: KvflowRadixCache = scheduler.tree_cache
-    core = cache.tree_core
-    watch, arena = core.watch, core._node_arena
-    owners = owners_by_node(cache)
-    known = since if watch.follows(since) else None
-    if known is None:
-        watch.begin(arena, core.root_node.id)
+    core, owners = cache.tree_core, owners_by_node(cache)
+    watch, ledger, outcomes = core.watch, core.ledger, core.outcomes
+    if not watch.follows(since):
+        watch.begin(core._node_arena, core.root_node.id)
+        ledger.all_is_news()
+        outcomes.all_is_news()
+        watch.seq = watch.number()
+        return _frame(scheduler, _Told(watch.seq, (), True, (), ()), owners)
     watch.own(owners)
-    changed, left_out = watch.take(MOST_CHANGED_NODES)
-    nodes = Records(cache, owners).of(arena[node] for node in changed)
-    watch.seq = cache.tree_core.watch.number()
-    return _frame(scheduler, watch.seq, _Nodes(nodes, left_out, watch.take_gone(), known))
+    changed = watch.take(MOST_CHANGED_NODES)
+    watch.seq = watch.number()
+    told = _Told(
+        seq=watch.seq,
+        nodes=Records(cache, owners).of(core._node_arena[node] for node in changed),
+        evictions=ledger.take_news(MOST_NEWS),
+        prefetches=outcomes.take_news(MOST_NEWS),
+        left_out=watch.has_news or ledger.has_news or outcomes.has_news,
+        gone=watch.take_gone(),
+        delta_since=since,
+    )
+    return _frame(scheduler, told, owners)
 
 
-def _frame(scheduler: Any, seq: int, tree: _Nodes) -> Frame:
+def _frame(scheduler: Any, told: _Told, owners: Owners) -> Frame:
     cache: KvflowRadixCache = scheduler.tree_cache
-    token_bytes = frame_parts.bytes_per_token(cache)
     return Frame(
         mode=cache.mode,
         page_size=cache.page_size,
-        bytes_per_token=token_bytes,
+        bytes_per_token=cache.bytes_per_token,
         untagged_steps=cache.untagged_steps,
         device=frame_parts.device_pool(cache),
         host=frame_parts.host_pool(cache),
         running=len(scheduler.running_batch.reqs),
         waiting=len(scheduler.waiting_queue),
         runs=cache.calls.table.live_runs,
-        nodes=tree.nodes,
-        nodes_left_out=tree.left_out,
-        agents=frame_parts.agents(cache),
-        evictions=tuple(cache.tree_core.ledger.latest),
+        nodes=told.nodes,
+        nodes_left_out=told.left_out,
+        agents=frame_parts.agents(cache, owners),
+        evictions=told.evictions,
         counters=frame_parts.counters(cache),
         degraded=cache.degraded,
-        seq=seq,
+        seq=told.seq,
         boot=_BOOT,
         time_s=time.time(),
-        delta_since=tree.delta_since,
-        gone=tree.gone,
+        delta_since=told.delta_since,
+        gone=told.gone,
         tree_nodes=len(cache.tree_core._node_arena) - 1,
         waiting_calls=frame_parts.waiting_calls(scheduler),
-        prefetches=cache.tree_core.outcomes.latest(),
+        prefetches=told.prefetches,
         run_states=frame_parts.run_states(cache),
-        traffic=frame_parts.traffic(cache, token_bytes),
+        traffic=frame_parts.traffic(cache),
         ages=frame_parts.ages(cache),
     )

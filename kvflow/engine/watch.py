@@ -1,9 +1,7 @@
 """Which nodes have changed since the last frame, kept only while somebody watches."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Mapping
 from itertools import islice
-
-Owners = dict[int, tuple[str, ...]]
 
 IDLE_TICKS = 10
 """Seconds after the last look at which watching ends by itself."""
@@ -26,20 +24,20 @@ class Watch:
         self.on = False
         self.seq = 0
         self._frames = 0
-        self._dirty: dict[int, None] = {}  # the longest unseen first
+        self._dirty: dict[int, object] = {}  # by id, the longest unseen first
         self._gone: dict[int, None] = {}
         self._idle_ticks = 0
-        self._owners: Owners = {}
+        self._owners: Mapping[int, Hashable] = {}
 
     def number(self) -> int:
         """The number of a new frame, watched or not."""
         self._frames += 1
         return self._frames
 
-    def begin(self, nodes: Iterable[int], root: int) -> None:
+    def begin(self, nodes: Mapping[int, object], root: int) -> None:
         """Watch anew: all of these nodes are news, but for the root, which is never shown."""
         self.on = True
-        self._dirty = dict.fromkeys(nodes)
+        self._dirty = dict(nodes)  # a copy is the fastest way to all the keys
         del self._dirty[root]
         self._gone = {}
         self._owners = {}
@@ -64,20 +62,25 @@ class Watch:
         if len(self._gone) > MOST_GONE:
             self.end()
 
-    def own(self, owners: Owners) -> None:
+    def own(self, owners: Mapping[int, Hashable]) -> None:
         """The agents whose fixed prefix ends at each node, as they are now. O(agents)."""
         for node in {**owners, **self._owners}:
             if owners.get(node) != self._owners.get(node) and node not in self._gone:
                 self._dirty[node] = None
         self._owners = owners
 
-    def take(self, most: int) -> tuple[list[int], bool]:
-        """The nodes that changed, at most so many, and whether others are left for the next."""
+    @property
+    def has_news(self) -> bool:
+        """Whether nodes that changed wait to be taken."""
+        return bool(self._dirty)
+
+    def take(self, most: int) -> list[int]:
+        """The nodes that changed, at most so many."""
         self._idle_ticks = 0
         taken = list(islice(self._dirty, most))
         for node in taken:
             del self._dirty[node]
-        return taken, bool(self._dirty)
+        return taken
 
     def take_gone(self) -> tuple[int, ...]:
         """The nodes that left the tree."""

@@ -105,16 +105,25 @@ def busy() -> MiniScheduler:
     return mini
 
 
-def test_first_frame_is_a_key_frame():
+def begin(mini: MiniScheduler) -> Frame:
+    """The frame with which a reader has the tree, if that is small."""
+    frame = follow(mini, follow(mini, NEVER).seq)
+    assert not frame.nodes_left_out
+    return frame
+
+
+def test_first_frame_begins_anew_and_the_next_has_the_tree():
     mini = busy()
-    frame = follow(mini, NEVER)
-    assert frame.delta_since is None
-    assert {node.id for node in frame.nodes} == {node.id for node in take(mini, 100).nodes}
+    first = follow(mini, NEVER)
+    assert (first.delta_since, first.nodes, first.nodes_left_out) == (None, (), True)
+    second = follow(mini, first.seq)
+    assert second.delta_since == first.seq
+    assert {node.id for node in second.nodes} == {node.id for node in take(mini, 100).nodes}
 
 
 def test_next_frame_says_nothing_where_nothing_happened():
     mini = busy()
-    first = follow(mini, NEVER)
+    first = begin(mini)
     second = follow(mini, first.seq)
     assert (second.delta_since, second.nodes, second.gone) == (first.seq, (), ())
     assert second.seq > first.seq
@@ -122,7 +131,7 @@ def test_next_frame_says_nothing_where_nothing_happened():
 
 def test_next_frame_has_the_nodes_that_changed_and_those_that_are_gone():
     mini = busy()
-    first = follow(mini, NEVER)
+    first = begin(mini)
     mini.serve([5] * 12)
     second = follow(mini, first.seq)
     assert [node.tokens for node in second.nodes] == [12, 3]  # a prompt and its answer
@@ -141,7 +150,7 @@ def test_since_that_is_not_the_last_frame_gives_a_key_frame(off_by):
 
 def test_look_from_the_side_does_not_disturb_who_follows():
     mini = busy()
-    first = follow(mini, NEVER)
+    first = begin(mini)
     mini.serve([5] * 12)
     take(mini, 100)
     second = follow(mini, first.seq)
@@ -153,8 +162,7 @@ def test_key_frame_is_spread_over_frames(few_a_frame):
     mini = scheduler()
     for number in range(20):
         mini.serve([number, number])
-    frame = follow(mini, NEVER)
-    seen = {node.id for node in frame.nodes}
+    frame, seen = follow(mini, NEVER), set()
     while frame.nodes_left_out:
         frame = follow(mini, frame.seq)
         assert frame.delta_since is not None
@@ -189,3 +197,27 @@ def test_nothing_is_kept_while_nobody_watches():
     mini.serve([5] * 12)
     assert not watch.on
     assert not watch._dirty
+
+
+# Evictions and prefetches
+
+
+def test_evictions_are_news_to_who_begins_and_then_only_if_they_are_new():
+    mini = busy()
+    evict_all(mini.cache)
+    first = follow(mini, NEVER)
+    second = follow(mini, first.seq)
+    assert second.evictions == take(mini, 0).evictions
+    assert second.evictions
+    assert follow(mini, second.seq).evictions == ()
+
+
+def test_eviction_that_is_regretted_is_news_again():
+    mini = busy()
+    evict_all(mini.cache)
+    second = begin(mini)
+    mini.serve(PROMPT)
+    third = follow(mini, second.seq)
+    assert third.evictions
+    assert all(record.regret for record in third.evictions)
+    assert {record.seq for record in third.evictions} <= {r.seq for r in second.evictions}

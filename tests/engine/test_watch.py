@@ -5,32 +5,33 @@ ROOT = 0
 
 def begun(*nodes: int) -> Watch:
     watch = Watch()
-    watch.begin([ROOT, *nodes], ROOT)
+    watch.begin(dict.fromkeys([ROOT, *nodes]), ROOT)
     return watch
 
 
 def test_begin_makes_news_of_all_nodes_but_the_root():
-    assert begun(1, 2).take(10) == ([1, 2], False)
+    assert begun(1, 2).take(10) == [1, 2]
 
 
-def test_take_gives_what_waited_longest_and_says_that_more_is_left():
+def test_take_gives_what_waited_longest_and_more_is_left():
     watch = begun(1, 2, 3)
-    assert watch.take(2) == ([1, 2], True)
+    assert watch.take(2) == [1, 2]
+    assert watch.has_news
     watch.changed(1)
-    assert watch.take(2) == ([3, 1], False)
-    assert watch.take(2) == ([], False)
+    assert watch.take(2) == [3, 1]
+    assert not watch.has_news
 
 
 def test_node_that_changes_again_keeps_its_place():
     watch = begun(1, 2)
     watch.changed(1)
-    assert watch.take(1) == ([1], True)
+    assert watch.take(1) == [1]
 
 
 def test_node_that_is_gone_is_no_news_but_gone():
     watch = begun(1, 2)
     watch.removed(1)
-    assert watch.take(10) == ([2], False)
+    assert watch.take(10) == [2]
     assert watch.take_gone() == (1,)
     assert watch.take_gone() == ()
 
@@ -40,9 +41,9 @@ def test_owners_that_come_go_or_change_are_news():
     watch.own({1: ("app/a",), 2: ("app/b",)})
     watch.take(10)
     watch.own({2: ("app/c",), 3: ("app/a",)})
-    assert sorted(watch.take(10)[0]) == [1, 2, 3]
+    assert sorted(watch.take(10)) == [1, 2, 3]
     watch.own({2: ("app/c",), 3: ("app/a",)})
-    assert watch.take(10) == ([], False)
+    assert watch.take(10) == []
 
 
 def test_owner_of_a_node_that_is_gone_is_no_news():
@@ -51,7 +52,7 @@ def test_owner_of_a_node_that_is_gone_is_no_news():
     watch.take(10)
     watch.removed(1)
     watch.own({})
-    assert watch.take(10) == ([], False)
+    assert watch.take(10) == []
 
 
 def test_follows_only_the_last_frame_of_a_watch_that_is_on():
