@@ -86,7 +86,9 @@ def _headline(evidence: Evidence, ours: str, base: str) -> str:
         case Claim.SLOWER:
             said = f"Expect {us} to be slower: {in_words(runs)} times as fast as {them}"
         case Claim.NO_DIFFERENCE:
-            said = f"Expect no difference: a run takes {us} and {them} as long, {in_words(runs)}"
+            between = f"between {us} and {them}: a run is {in_words(runs)} times as fast"
+            shown = "Expect no difference" if not _is_wide(runs) else "No difference can be shown"
+            said = f"{shown} {between}"
         case Claim.UNKNOWN:
             said = f"A single repeat says nothing yet: {us} was {runs.mean:.2f} times as fast"
     if ttft.claim in (Claim.FASTER, Claim.SLOWER):
@@ -148,12 +150,13 @@ def _pressure(evidence: Evidence, other: ArmFigures, base: str) -> Iterator[Find
 
 
 def _link(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
-    gained = evidence.ttft[f"{ours}/{base}"].claim is Claim.FASTER
-    if evidence.arms[base].host_share >= _MOSTLY_HOST and not gained:
+    ratio = evidence.ttft[f"{ours}/{base}"]
+    hidden = ratio.claim is Claim.NO_DIFFERENCE and not _is_wide(ratio)
+    if evidence.arms[base].host_share >= _MOSTLY_HOST and hidden:
         yield Finding(
             f"The link hides everything: {base} loads prefixes from the host when they are asked "
             "for, and it does not show.",
-            "A slower link or a faster model: --link-ratio 0.5 (CPU engine)",
+            "A slower link, or prompts that are faster to compute: --link-ratio 1 (CPU engine)",
         )
 
 
@@ -180,11 +183,17 @@ def _limit(evidence: Evidence, ours: str) -> Iterator[Finding]:
         yield Finding(f"It is as fast as a server with room for everything: {in_words(ratio)}.")
 
 
+def _is_wide(ratio: SpeedupFigure) -> bool:
+    if ratio.low is None or ratio.high is None:
+        return False
+    return ratio.high / ratio.low > _WIDE
+
+
 def _noise(ratio: SpeedupFigure) -> Iterator[Finding]:
-    if ratio.low is not None and ratio.high is not None and ratio.high / ratio.low > _WIDE:
+    if _is_wide(ratio):
         yield Finding(
-            f"The interval is wide ({ratio.low:.2f} to {ratio.high:.2f}): the machine is noisy, or "
-            "the repeats are few.",
+            f"The interval is wide, {in_words(ratio)}: the machine is noisy, or the repeats are "
+            "few.",
             "More repeats on a quiet machine: --repeats 10",
         )
 

@@ -61,6 +61,18 @@ def test_judge_no_difference_says_so_first(setting):
     assert verdict.headline.startswith("Expect no difference")
 
 
+def test_judge_of_a_wide_interval_expects_nothing_and_names_no_cause(setting):
+    wide = SpeedupFigure(mean=1.0, low=0.5, high=2.0, claim="no difference")
+    found = evidence(
+        setting,
+        {"hicache": FAST_HOST, "prefetch": DEVICE},
+        runs={"prefetch/hicache": wide},
+        ttft={"prefetch/hicache": wide},
+    )
+    assert judge(found).headline.startswith("No difference can be shown between kvflow")
+    assert "link hides" not in said(judge(found))
+
+
 def test_judge_slower_does_not_hide_it(setting):
     verdict = judge(evidence(setting, {"hicache": DEVICE, "prefetch": HOST}))
     assert verdict.headline.startswith("Expect kvflow (prefetch) to be slower")
