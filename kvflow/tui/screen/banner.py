@@ -153,18 +153,21 @@ def _summary(view: View) -> Line:
 class HitFigures(Horizontal):
     """Shares of all prompt tokens since the server's start, in figures as high as the banner."""
 
-    NAMES = ("device hits", "host hits", "computed")
+    _KINDS = ("device", "host", "computed")
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._digits = [Digits("-") for _ in self._KINDS]
 
     def compose(self) -> ComposeResult:
         """One figure for each place where tokens were found."""
-        for name, kind in zip(self.NAMES, ("device", "host", "computed"), strict=True):
-            with Vertical(classes=f"figure {kind}"):
-                yield Digits("-")
-                yield Label(name)
+        for kind, digits in zip(self._KINDS, self._digits, strict=True):
+            label = Label(kind if kind == "computed" else f"{kind} hits")
+            yield Vertical(digits, label, classes=f"figure {kind}")
 
     def show(self, view: View) -> None:
         """Show the shares of this view."""
         frame = view.store.frame
         shares = (hit_shares(frame.counters) if frame else None) or (None, None, None)
-        for digits, share in zip(self.query(Digits), shares, strict=True):
+        for digits, share in zip(self._digits, shares, strict=True):
             digits.update(figures.share(share))

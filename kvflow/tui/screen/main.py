@@ -1,13 +1,12 @@
 """The main screen: banner, charts, the tree or the workflow, and the tables beside it."""
 
 from collections.abc import Callable
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Footer
 
 from kvflow.tui.glyphs import Glyphs
@@ -15,22 +14,12 @@ from kvflow.tui.options import ScreenOptions
 from kvflow.tui.rows import Rows
 from kvflow.tui.screen import banner, keys, workflow
 from kvflow.tui.screen.banner import HitFigures, Situation
+from kvflow.tui.screen.board import Board, show_where_seen, titled
 from kvflow.tui.screen.details import Details
 from kvflow.tui.screen.filter_bar import FilterBar
 from kvflow.tui.screen.help import Help
 from kvflow.tui.screen.ink import Line
 from kvflow.tui.screen.listing import Listing
-from kvflow.tui.screen.panels import (
-    agents,
-    ages,
-    evictions,
-    hits,
-    link,
-    machine,
-    pools,
-    prefetches,
-    waiting,
-)
 from kvflow.tui.screen.picture import Picture
 from kvflow.tui.screen.table import Table
 from kvflow.tui.screen.tree_view import TreeView
@@ -44,9 +33,6 @@ _LEAST_LINES = {"agents": 0, "evictions": 24, "charts": 30, "queue": 30, "machin
 """By panel: of the screen, for the panel to be there without being asked for."""
 
 
-WidgetType = TypeVar("WidgetType", bound=Widget)
-
-
 class MainScreen(Screen[None]):
     """Shows views; knows neither where they come from nor what time it is."""
 
@@ -54,58 +40,37 @@ class MainScreen(Screen[None]):
 
     def __init__(self, options: ScreenOptions, glyphs: Glyphs, begin: View, now: Situation) -> None:
         super().__init__()
-        self._options, self._glyphs = options, glyphs
+        self._plain, self._glyphs = options.ascii, glyphs
         self._live = self._shown = begin
         self._now = now
         self._asked: dict[str, bool] = {}  # panels that a person showed or hid
         self._below: str | None = None  # the panel under the tree where it is narrow
         self._window_s = WINDOWS_S[0]
+        self.tree_view = titled(TreeView(options, glyphs, id="tree"), "radix tree")
+        self._flow = titled(Picture(workflow.draw, id="workflow", scrolls=True), "workflow")
+        self._filter_bar = FilterBar(options.filter, id="filter-bar")
+        self._banner = Picture(self._draw_banner, id="banner")
+        self._figures = HitFigures(id="figures")
+        self._board = Board()
 
     def compose(self) -> ComposeResult:
-        """Everything; what is not to be seen is hidden later."""
-        with Horizontal(id="top"):
-            yield Picture(self._banner, id="banner")
-            yield HitFigures(id="figures")
-        with Horizontal(id="charts", classes="panel"):
-            yield _titled(Picture(link.draw, id="link"), "1 link GB/s")
-            yield _titled(Picture(pools.draw, id="pools"), "KV pools")
-            yield _titled(Picture(hits.draw, id="hits"), "prompt tokens found")
-            yield _titled(Picture(ages.draw, id="ages"), "KV age")
+        """Everything; what there is no room for is hidden later."""
+        yield Horizontal(self._banner, self._figures, id="top")
+        yield Horizontal(*self._board.charts, id="charts")
         with Horizontal(id="body"):
-            yield _titled(TreeView(self._options, self._glyphs, id="tree"), "radix tree")
-            yield _titled(Picture(workflow.draw, id="workflow", scrolls=True), "workflow")
-            with Vertical(id="side"):
-                yield from self._tables()
-        yield FilterBar(self._options.filter, id="filter-bar")
+            yield self.tree_view
+            yield self._flow
+            yield Vertical(*self._board.panels(), id="side")
+        yield self._filter_bar
         yield Footer(compact=True, show_command_palette=False)
-
-    def _tables(self) -> ComposeResult:
-        with Vertical(id="agents", classes="panel"):
-            table = Table(agents.COLUMNS, agents.rows, agents.EMPTY, id="agents-table")
-            yield _titled(table, "2 agents")
-        with Vertical(id="queue", classes="panel"):
-            table = Table(prefetches.COLUMNS, prefetches.rows, prefetches.EMPTY, id="prefetches")
-            yield _titled(table, "3 prefetches")
-            table = Table(waiting.COLUMNS, waiting.rows, waiting.EMPTY, id="waiting")
-            yield _titled(table, "waiting calls")
-        with Vertical(id="evictions", classes="panel"):
-            table = Table(evictions.COLUMNS, evictions.rows, evictions.EMPTY, id="evicted")
-            yield _titled(table, "4 evictions")
-        with Vertical(id="machine", classes="panel"):
-            yield _titled(Picture(machine.draw, id="machine-picture"), "5 machine")
 
     def on_mount(self) -> None:
         """Begin with the tree."""
-        self.query_one("#workflow").display = False
+        self._flow.display = False
         self.tree_view.focus()
         self._arrange()
 
     # What is shown
-
-    @property
-    def tree_view(self) -> TreeView:
-        """The tree."""
-        return self.query_one(TreeView)
 
     @property
     def rows(self) -> Rows:
@@ -122,8 +87,10 @@ class MainScreen(Screen[None]):
         """
         self._live, self._shown = live, shown
         with self.app.batch_update():
-            self._show_tables()
-            self._show_charts()
+            for widget in (self.tree_view, self._flow):
+                show_where_seen(widget, shown)
+            self._board.show_tables(shown)
+            self._board.show_charts(live, self._window_s)
             self._show_banner(now)
             self.set_class(not now.status.is_good, "-stale")
 
@@ -132,9 +99,7 @@ class MainScreen(Screen[None]):
         self._live = live
         self.set_class(not now.status.is_good, "-stale")
         self._show_banner(now)
-        picture = self.query_one("#machine-picture", Picture)
-        if _is_displayed(picture):
-            picture.show(live)
+        self._board.show_machine(live)
 
     def _show_banner(self, now: Situation) -> None:
         tree = self.tree_view
@@ -146,28 +111,11 @@ class MainScreen(Screen[None]):
             follow=tree.follow,
             shown=len(tree.rows),
         )
-        self.query_one("#banner", Picture).show(self._live)
-        self.query_one(HitFigures).show(self._live)
+        self._banner.show(self._live)
+        self._figures.show(self._live)
 
-    def _banner(self, view: View, width: int, height: int) -> list[Line]:
+    def _draw_banner(self, view: View, width: int, height: int) -> list[Line]:
         return banner.draw(view, self._now, width, height)
-
-    def _show_tables(self) -> None:
-        for widget in (self.tree_view, *self.query(Table), self.query_one("#workflow", Picture)):
-            if _is_displayed(widget):
-                widget.show(self._shown)
-        self.query_one("#prefetches").border_subtitle = prefetches.summary(self._shown)
-        self.query_one("#evicted").border_subtitle = evictions.summary(self._shown)
-
-    def _show_charts(self) -> None:
-        view = self._live._replace(window_s=self._window_s)
-        minutes = self._window_s // 60
-        for name in ("link", "pools", "hits", "ages", "machine-picture"):
-            picture = self.query_one(f"#{name}", Picture)
-            if name not in ("pools", "machine-picture"):
-                picture.border_subtitle = f"{minutes} min"
-            if _is_displayed(picture):
-                picture.show(view)
 
     def _again(self) -> None:
         """Show the same moment in another way."""
@@ -191,7 +139,7 @@ class MainScreen(Screen[None]):
         self.set_class(narrow, "-narrow")
         self.set_class(height >= _LEAST_LINES["machine"], "-tall")
         roomy = width >= _ROOMY_COLUMNS and height >= _ROOMY_LINES
-        self.set_class(roomy and not self._options.ascii, "-figures")
+        self.set_class(roomy and not self._plain, "-figures")
         self.call_after_refresh(self._again)
 
     def action_panel(self, name: str) -> None:
@@ -215,7 +163,7 @@ class MainScreen(Screen[None]):
 
     def action_workflow(self) -> None:
         """The workflow instead of the tree, or the tree again."""
-        flow = self.query_one("#workflow", Picture)
+        flow = self._flow
         flow.display = not flow.display
         self.tree_view.display = not flow.display
         (flow if flow.display else self.tree_view).focus()
@@ -225,13 +173,13 @@ class MainScreen(Screen[None]):
         """Let the charts look back over another time."""
         following = WINDOWS_S.index(self._window_s) + 1
         self._window_s = WINDOWS_S[following % len(WINDOWS_S)]
-        self._show_charts()
+        self._board.show_charts(self._live, self._window_s)
 
     # What of the tree is shown
 
     def action_filter(self) -> None:
         """Type a filter."""
-        self.query_one(FilterBar).open()
+        self._filter_bar.open()
 
     def on_filter_bar_changed(self, event: FilterBar.Changed) -> None:
         """Another filter holds."""
@@ -246,10 +194,10 @@ class MainScreen(Screen[None]):
         """One thing less: the maximised panel, the workflow, the filter."""
         if self.maximized is not None:
             self.action_zoom()
-        elif self.query_one("#workflow").display:
+        elif self._flow.display:
             self.action_workflow()
         elif self.tree_view.shown.filter:
-            self.query_one(FilterBar).clear()
+            self._filter_bar.clear()
         else:
             self.tree_view.focus()
 
@@ -301,12 +249,3 @@ def _node_of(listing: Listing) -> int | None:
         return listing.selected
     row = listing.chosen if isinstance(listing, Table) else None
     return row.node if row else None
-
-
-def _is_displayed(widget: Widget) -> bool:
-    return all(one.display for one in widget.ancestors_with_self if isinstance(one, Widget))
-
-
-def _titled(widget: WidgetType, title: str) -> WidgetType:
-    widget.border_title = title
-    return widget

@@ -55,7 +55,7 @@ class TreeView(Listing):
         self._store = view.store
         self._look = _look(view, self._look.newest if self._is_same_server(view) else 0.0)
         if view.store.tree.complete:
-            self._collapsed &= view.store.tree.nodes.keys()
+            self._collapsed.intersection_update(view.store.tree.nodes)
         self._flatten()
 
     def filter(self, wanted: Filter) -> None:

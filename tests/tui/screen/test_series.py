@@ -45,7 +45,7 @@ def test_series_old_values_keep_their_height_as_time_goes_by(seconds, most):
     last = int(points[-1].time_s // step) if points else 0
     for distance, value in enumerate(reversed(before)):
         age = 160 // step - last + distance
-        if 0 < distance and age < len(after):
+        if distance > 0 and age < len(after):
             assert after[-1 - age] == value
 
 

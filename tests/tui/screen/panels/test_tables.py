@@ -95,9 +95,7 @@ def test_evictions_newest_comes_first():
 
 def test_evictions_steps_are_said_only_where_they_decided():
     rows = rows_of(evictions, view_of([frame_at(0)]))
-    said = {
-        why: steps for why, steps in zip(column(rows, "why"), column(rows, "steps"), strict=True)
-    }
+    said = dict(zip(column(rows, "why"), column(rows, "steps"), strict=True))
     assert said == {"untagged": "", "steps": "3", "spent": ""}
 
 

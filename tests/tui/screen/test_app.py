@@ -1,0 +1,240 @@
+import csv
+import re
+
+import pytest
+from support.top_app import page, shown, text
+from support.top_scene import Played, Scripted, frame_at, life
+
+from kvflow.errors import KvflowError
+from kvflow.frames import Frame
+from kvflow.tui.options import ScreenOptions
+from kvflow.tui.recording import Recording
+from kvflow.tui.screen.app import TopApp
+from kvflow.tui.screen.main import MainScreen
+
+FEW = life(3)
+
+
+async def next_frame(pilot, frame: Frame) -> None:
+    """What the source's next frame does."""
+    pilot.app._store.apply(frame)
+    pilot.app._show()
+    await pilot.pause()
+
+
+# Pause
+
+
+@pytest.mark.parametrize("key", ["p", "Z"])
+async def test_pause_holds_tree_and_tables_while_banner_and_charts_go_on(key):
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press(key)
+        await pilot.pause()
+        before = text(pilot)
+        await next_frame(pilot, frame_at(3, running=77))
+        after = text(pilot)
+        assert "PAUSED" in after[0]
+        assert "running 77" in after[1]
+        assert after[4:12] != before[4:12]  # charts
+        assert after[14:-1] == before[14:-1]  # tree and tables
+
+
+async def test_pause_again_shows_what_has_happened_meanwhile():
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press("p")
+        before = text(pilot)
+        await next_frame(pilot, frame_at(3))
+        await pilot.press("p")
+        await pilot.pause()
+        assert "LIVE" in text(pilot)[0]
+        assert text(pilot)[14:-1] != before[14:-1]
+
+
+async def test_pause_lets_the_held_tree_be_filtered_and_folded():
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press("p")
+        await next_frame(pilot, frame_at(3, nodes=()))
+        await pilot.press("slash", *"state:host", "enter")
+        await pilot.pause()
+        await pilot.press("left")
+        assert len(pilot.app.screen.rows) == 1
+        assert len(pilot.app._store.tree.nodes) == 0
+
+
+async def test_pause_of_a_recording_holds_the_recording_itself():
+    source = Played(FEW)
+    async with shown(source) as pilot:
+        await pilot.press("p")
+        assert source.paused
+        await pilot.press("p")
+        assert not source.paused
+
+
+# The source
+
+
+async def test_plus_and_minus_ask_more_or_less_often():
+    source = Scripted(FEW)
+    async with shown(source) as pilot:
+        await pilot.press("plus")
+        assert source.interval_s == 0.5
+        assert "every 0.5 s" in text(pilot)[0]
+        await pilot.press("minus", "minus", "minus", "minus", "minus", "minus")
+        assert source.interval_s == 10.0
+
+
+async def test_plus_and_minus_change_the_speed_of_a_recording():
+    source = Played(FEW)
+    async with shown(source) as pilot:
+        await pilot.press("plus", "plus")
+        assert source.speed == 4.0
+        await pilot.press("minus", "minus", "minus")
+        assert source.speed == 0.5
+
+
+@pytest.mark.parametrize("key", ["ctrl+r", "f5"])
+async def test_refresh_asks_the_source_at_once(key):
+    source = Scripted(FEW)
+    async with shown(source) as pilot:
+        await pilot.press(key)
+        assert source.asked == 1
+
+
+async def test_brackets_step_through_a_recording():
+    source = Played(FEW)
+    async with shown(source) as pilot:
+        await pilot.press("left_square_bracket", "right_square_bracket")
+        assert source.steps == [-1, 1]
+
+
+async def test_braces_jump_10_seconds_in_a_recording():
+    source = Played(FEW)
+    async with shown(source) as pilot:
+        await pilot.press("right_curly_bracket")
+        assert source.position_s == 20.0
+        await pilot.press("left_curly_bracket", "left_curly_bracket")
+        assert source.position_s == 0.0
+
+
+async def test_brackets_do_nothing_to_a_live_server():
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press("left_square_bracket", "right_curly_bracket")
+        assert pilot.app.is_running
+
+
+# Files
+
+
+async def test_capital_r_records_until_it_is_pressed_again(tmp_path):
+    async with shown(Scripted(FEW), folder=tmp_path) as pilot:
+        await pilot.press("R")
+        assert "REC top-20260102-123005.kvtrace" in page(pilot)
+        pilot.app._source._frames = life(5)[3:]
+        await pilot.app._feed()
+        await pilot.press("R")
+        assert "REC" not in text(pilot)[2]
+    assert len(Recording(tmp_path / "top-20260102-123005.kvtrace")) == 3
+
+
+async def test_recording_that_was_asked_for_begins_with_the_first_frame(tmp_path):
+    path = tmp_path / "mine.kvtrace"
+    async with shown(Scripted(FEW), options=ScreenOptions(record=path)):
+        pass
+    assert len(Recording(path)) == 3
+
+
+def test_recording_to_where_nothing_can_be_written_fails_before_anything_is_shown(tmp_path):
+    options = ScreenOptions(record=tmp_path / "absent" / "mine.kvtrace")
+    with pytest.raises(KvflowError, match=r"mine\.kvtrace"):
+        TopApp(Scripted(FEW), telemetry=None, options=options, folder=tmp_path)
+
+
+async def test_ctrl_s_saves_the_screen_as_svg(tmp_path):
+    async with shown(Scripted(FEW), folder=tmp_path) as pilot:
+        await pilot.press("ctrl+s")
+    svg = (tmp_path / "top-20260102-123005.svg").read_text()
+    assert svg.startswith("<svg")
+    assert "planner" in svg
+
+
+async def test_capital_e_writes_the_rows_that_are_shown(tmp_path):
+    async with shown(Scripted(FEW), folder=tmp_path) as pilot:
+        await pilot.press("t", "slash", *"agent:planner", "enter", "E", "E")
+    first, second = sorted(tmp_path.glob("*.csv"))
+    assert (first.name, second.name) == ("top-20260102-123005-2.csv", "top-20260102-123005.csv")
+    [row] = csv.DictReader(second.read_text().splitlines())
+    assert (row["id"], row["agents"]) == ("10", "peer/planner")
+
+
+async def test_file_that_cannot_be_written_is_said_and_the_program_goes_on(tmp_path):
+    (tmp_path / "file").write_text("")
+    async with shown(Scripted(FEW), folder=tmp_path / "file") as pilot:
+        await pilot.press("E", "R", "ctrl+s")
+        said = [notice.message for notice in pilot.app._notifications]
+        assert ["cannot write into" in message for message in said] == [True] * 3
+        assert pilot.app.is_running
+
+
+# The program
+
+
+@pytest.mark.parametrize("key", ["ctrl+p", "colon"])
+async def test_palette_lists_what_keys_do(key):
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press(key)
+        await pilot.press(*"tree or list")
+        await pilot.pause(0.3)
+        assert "key t" in page(pilot)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert pilot.app.screen.tree_view.shown.flat
+
+
+async def test_capital_t_offers_themes():
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press("T")
+        await pilot.pause(0.3)
+        assert "ansi-dark" in page(pilot) or "atom-one-dark" in page(pilot)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])
+async def test_quit_key_ends_the_program(key):
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press(key)
+        await pilot.pause()
+        assert not pilot.app.is_running
+
+
+async def test_source_that_ends_by_a_bug_ends_the_program_with_its_error():
+    class Broken(Scripted):
+        async def frames(self):
+            yield FEW[0]
+            raise RuntimeError("a bug")
+
+    with pytest.raises(Exception, match="a bug"):
+        async with shown(Broken([])):
+            pass
+
+
+async def test_ansi_theme_draws_the_same_text():
+    async with shown(Scripted(FEW)) as pilot:
+        before = text(pilot)[:-1]
+        pilot.app.theme = "ansi-dark"
+        await pilot.pause()
+        assert text(pilot)[:-1] == before
+        assert isinstance(pilot.app.screen, MainScreen)
+
+
+async def test_ascii_draws_nothing_beyond_it():
+    async with shown(options=ScreenOptions(ascii=True)) as pilot:
+        assert page(pilot).isascii()
+
+
+async def test_no_color_draws_in_shades_of_grey(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with shown(Scripted(FEW)) as pilot:
+        svg = pilot.app.export_screenshot()
+    inks = re.findall(r"-r\d+ \{ fill: #(\w\w)(\w\w)(\w\w)", svg)
+    shades = [[int(part, 16) for part in ink] for ink in inks]
+    assert len(shades) > 3
+    assert all(max(shade) - min(shade) < 8 for shade in shades)
