@@ -57,17 +57,17 @@ def command(
         int | None, typer.Option(min=1, help="Turns of each arm.", show_default="5")
     ] = None,
     pool_ratio: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            min=0.01,
-            help="Device pool over all fixed prompts.",
+            metavar="R,R",
+            help="Device pool over all fixed prompts; several make several settings.",
             show_default="0.43 on a CPU; on a GPU what SGLang takes",
         ),
     ] = None,
     link_ratio: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            min=0.001,
+            metavar="R,R",
             help="Time to load a prompt over time to recompute it; CPU engine only.",
             show_default="0.5",
         ),
@@ -83,7 +83,8 @@ def command(
         typer.Option(metavar="N|LOW..HIGH", help="Tokens after it.", show_default=_RECIPES),
     ] = None,
     output: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of each answer.", show_default=_RECIPES)
+        str | None,
+        typer.Option(metavar="N,N", help="Tokens of each answer.", show_default=_RECIPES),
     ] = None,
     runs: Annotated[
         int | None,
@@ -94,7 +95,7 @@ def command(
         ),
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Runs at once.", show_default=_RECIPES)
+        str | None, typer.Option(metavar="N,N", help="Runs at once.", show_default=_RECIPES)
     ] = None,
     scale: Annotated[
         Literal["cpu", "full"] | None,

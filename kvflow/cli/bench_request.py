@@ -9,15 +9,13 @@ from kvflow.bench.live import LiveRig
 from kvflow.bench.local import LocalRig
 from kvflow.bench.measure import Access
 from kvflow.bench.plan import Effort
-from kvflow.bench.regime import DEFAULT_LINK_RATIO, usual_pool_ratio
-from kvflow.bench.setting import Setting, Suite
-from kvflow.bench.shape import Shape, reshape
+from kvflow.bench.setting import Suite
 from kvflow.bench.suites import SCALES, SUITES
+from kvflow.cli import bench_settings
 from kvflow.engine import launch
 from kvflow.engine.launch import checks
 from kvflow.errors import UsageError
 from kvflow.recipe.load import find, load
-from kvflow.recipe.ranges import Range
 
 if TYPE_CHECKING:
     from kvflow.engine.launch import Device
@@ -35,13 +33,13 @@ class Request:
     quick: bool
     arms: str | None
     repeats: int | None
-    pool_ratio: float | None
-    link_ratio: float | None
+    pool_ratio: str | None
+    link_ratio: str | None
     fixed: int | None
     dynamic: str | None
-    output: int | None
+    output: str | None
     runs: int | None
-    concurrency: int | None
+    concurrency: str | None
     scale: Literal["cpu", "full"] | None
     device: Literal["auto", "cpu", "cuda"]
     model: str | None
@@ -114,23 +112,22 @@ def _suite(request: Request, device: "Device", rig: LocalRig | LiveRig) -> Suite
             f"{request.target} is a recipe",
             "a recipe takes --fixed, --dynamic, --output",
         )
-    loaded = reshape(load(find(request.target)), _shape(request))
-    workload = loaded.recipe.workload
-    concurrency = request.concurrency or workload.concurrency
-    pool, link = request.pool_ratio, request.link_ratio
-    if isinstance(rig, LocalRig) and device == "cpu":
-        pool = pool or usual_pool_ratio(loaded, rig.fixed(loaded))
-        link = link or DEFAULT_LINK_RATIO
-    setting = Setting(
-        name=loaded.recipe.name,
-        served=loaded,
-        driven=loaded,
-        pool_ratio=pool,
-        link_ratio=link,
-        runs=request.runs or (concurrency if request.quick else workload.runs),
-        concurrency=concurrency,
+    settings = bench_settings.settings(
+        load(find(request.target)),
+        bench_settings.Sizes(
+            fixed=request.fixed,
+            dynamic=request.dynamic,
+            output=request.output,
+            pool_ratio=request.pool_ratio,
+            link_ratio=request.link_ratio,
+            concurrency=request.concurrency,
+            runs=request.runs,
+        ),
+        quick=request.quick,
+        rig=rig if isinstance(rig, LocalRig) and device == "cpu" else None,
     )
-    return Suite(loaded.recipe.name, loaded.recipe.description, [setting])
+    recipe = settings[0].served.recipe
+    return Suite(recipe.name, recipe.description, settings)
 
 
 def _named_suite(request: Request, device: "Device") -> Suite:
@@ -153,13 +150,3 @@ def _named_suite(request: Request, device: "Device") -> Suite:
             )
     scale = request.scale or ("cpu" if device == "cpu" else "full")
     return SUITES[request.target](SCALES[scale])
-
-
-def _shape(request: Request) -> Shape:
-    try:
-        dynamic = None if request.dynamic is None else Range.read(request.dynamic)
-    except ValueError as error:
-        raise UsageError(f"--dynamic {request.dynamic}", str(error)) from None
-    if dynamic is not None and dynamic.low < 1:
-        raise UsageError(f"--dynamic {request.dynamic}", "a call needs at least one new token")
-    return Shape(fixed=request.fixed, dynamic=dynamic, output=request.output)
