@@ -1,6 +1,6 @@
 """The settings of a recipe's bench: every combination of what was given with commas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
@@ -45,7 +45,9 @@ def settings(loaded: Loaded, sizes: Sizes, *, quick: bool, rig: LocalRig | None)
     links = _numbers("--link-ratio", sizes.link_ratio, float)
     outputs = _numbers("--output", sizes.output, int)
     lanes = _numbers("--concurrency", sizes.concurrency, int)
-    choices = {"pool": pools, "link": links, "output": outputs, "at once": lanes}
+    choices: dict[str, Sized] = {
+        "pool": pools, "link": links, "output": outputs, "at once": lanes
+    }  # fmt: skip
     varied = [name for name, values in choices.items() if len(values) > 1]
     found = []
     for pool, link, output, at_once in product(pools, links, outputs, lanes):
