@@ -67,11 +67,8 @@ class History:
         Args:
             frame: the next frame of the same server, with its time.
         """
-        while self.points and self.points[-1].time_s >= frame.time_s:
-            self.points.pop()
-            self._base = None
-        while self._ages and self._ages[-1][0] >= frame.time_s:
-            self._ages.pop()
+        if self.points and frame.time_s < self.points[-1].time_s:
+            self._forget_from(frame.time_s)
         base = self._base
         if base is not None and 0 <= frame.time_s - base.time_s < LEAST_SPACING_S:
             return
@@ -79,6 +76,13 @@ class History:
         if frame.ages is not None:
             self._ages.append((frame.time_s, frame.ages))
         self._base = _Base(frame.time_s, frame.counters, frame.traffic)
+
+    def _forget_from(self, time_s: float) -> None:
+        while self.points and self.points[-1].time_s >= time_s:
+            self.points.pop()
+        while self._ages and self._ages[-1][0] >= time_s:
+            self._ages.pop()
+        self._base = None
 
     def restart(self) -> None:
         """The server started anew: its counters begin at 0, and the past stays as it was."""

@@ -105,6 +105,19 @@ def test_frame_from_before_ends_what_followed_it() -> None:
     assert history.points[-1].h2d_gbps is None
 
 
+@pytest.mark.parametrize("back_to", [1, 2])
+def test_frame_of_a_moment_that_was_there_takes_its_place(back_to: int) -> None:
+    history = history_of(*(at(seconds) for seconds in (0, 1, 2, 3)))
+    history.add(at(back_to))
+    assert [point.time_s - EPOCH_S for point in history.points] == list(range(back_to + 1))
+
+
+def test_frame_that_comes_twice_changes_nothing() -> None:
+    frames = [at(seconds, traffic=make_traffic(h2d_bytes=seconds * 10**9)) for seconds in (0, 1)]
+    history = history_of(*frames, frames[-1])
+    assert [point.h2d_gbps for point in history.points] == [None, 1.0]
+
+
 def test_history_keeps_fifteen_minutes() -> None:
     history = history_of(*(at(seconds) for seconds in range(POINTS + 10)))
     assert len(history.points) == POINTS == 15 * 60
