@@ -123,7 +123,7 @@ class LiveSource:
         self._wake.set()
 
     async def _ask(self) -> Frame:
-        before, self._latest = self._latest, None
+        before = self._latest
         frame = await self._get(before.seq if before else 0)
         if frame.delta_since is not None and not _follows(frame, before):
             frame = await self._get(0)  # it was of another start of the server

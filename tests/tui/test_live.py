@@ -74,6 +74,19 @@ async def test_live_source_asks_for_what_changed_since_the_last_frame() -> None:
     assert server.asked == [{"nodes": "500", "since": "0"}, {"nodes": "500", "since": "7"}]
 
 
+async def test_live_source_is_live_while_it_waits_for_the_next_answer() -> None:
+    seen: list[Status] = []
+
+    def look(_since: int) -> Frame:
+        seen.append(source.status)
+        return make_frame()
+
+    with FrameServer([make_frame(), look]).running() as server:
+        source = LiveSource(server.url, interval_s=0.01)
+        await take(source, 2)
+    assert seen == [Status(Link.LIVE, "LIVE")]
+
+
 async def test_live_source_asks_for_the_rest_of_a_large_tree_without_waiting() -> None:
     part = make_frame(make_node(1), seq=1, nodes_left_out=True)
     rest = make_frame(make_node(2), seq=2, delta_since=1)
@@ -170,7 +183,7 @@ async def test_live_source_goes_on_when_the_server_is_back() -> None:
         source = LiveSource(server.url, interval_s=0.01)
         assert await take(source, 2) == [first, again]
         assert source.status.link is Link.LIVE
-    assert [query["since"] for query in server.asked] == ["0", "3", "0"]
+    assert [query["since"] for query in server.asked] == ["0", "3", "3"]
 
 
 async def test_live_source_of_a_slow_server_grows_stale() -> None:
