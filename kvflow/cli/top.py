@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from kvflow.tui.options import ScreenOptions
     from kvflow.tui.source import Source
 
-DEMO: Final = Path(str(files("kvflow") / "tui" / "demo.kvtrace"))
+DEMO: Final = Path(__file__).parents[1] / "tui" / "demo.kvtrace"
 """A recording of the CPU engine under a workflow, made by scripts/record_demo.py."""
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
