@@ -54,8 +54,9 @@ GROUPS = {
 
 
 def names(binding: Binding) -> list[str]:
-    """The keys of a binding as they are written on a keyboard."""
-    return [format_key(key) for key in binding.key.split(",")]
+    """The keys of a binding: the character that is typed, or the word on the key."""
+    keys = binding.key.split(",")
+    return [shown if (shown := format_key(key)).isascii() else key for key in keys]
 
 
 def table(bindings: Iterable[Binding]) -> str:

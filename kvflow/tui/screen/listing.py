@@ -183,8 +183,11 @@ class Listing(Painted, ScrollView, can_focus=True):
 
     async def on_click(self, event: events.Click) -> None:
         """A click moves the cursor; a second one on the same spot asks for details."""
-        index = event.y - 1 + self.scroll_offset.y
-        if event.y < 1 or index >= self.row_count():
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y < 1:
+            return
+        index = offset.y - 1 + self.scroll_offset.y
+        if index >= self.row_count():
             return
         self._go(index)
         if event.chain == 2:

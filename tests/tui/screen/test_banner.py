@@ -1,0 +1,70 @@
+import pytest
+from support.top_pictures import inks_of, text_of, view_of
+from support.top_scene import frame_at
+
+from kvflow.tui.screen.banner import ROOMY, Situation, draw
+from kvflow.tui.screen.ink import Ink, width_of
+from kvflow.tui.source import Link, Status
+
+LIVE = Status(Link.LIVE, "LIVE")
+NOW = Situation(LIVE, "http://127.0.0.1:30000", 1.0, order="id ▲", shown=12)
+
+
+def lines(now=NOW, frames=None, width=100, height=ROOMY):
+    view = view_of([frame_at(5)] if frames is None else frames)
+    return draw(view, now, width, height)
+
+
+def test_banner_says_server_state_mode_and_pace():
+    first = text_of(lines()).splitlines()[0]
+    assert first.split() == [
+        "kvflow", "top", "LIVE", "http://127.0.0.1:30000", "mode", "prefetch", "every", "1", "s",
+    ]  # fmt: skip
+
+
+def test_banner_says_load_choices_and_the_size_of_the_tree():
+    _, load, choices, tree = text_of(lines(NOW._replace(filter="locked", follow=True))).splitlines()
+    assert load.split() == ["running", "2", "waiting", "3", "runs", "4"]
+    assert choices.split() == ["sort", "id", "▲", "filter", "locked", "follow"]
+    assert tree.startswith("nodes 13  rows 12  calls 90 tagged, 2 untagged")
+
+
+def test_banner_with_fewer_lines_has_pools_and_hits_in_the_last():
+    shown = text_of(lines(width=78, height=3)).splitlines()
+    assert "sort id" in shown[1]
+    assert shown[2].startswith("device ")
+    assert "hits D " in shown[2]
+
+
+@pytest.mark.parametrize("link", [link for link in Link if link not in (Link.LIVE, Link.REPLAY)])
+def test_banner_of_a_source_that_is_not_well_says_so_in_words(link):
+    status = Status(link, f"<{link}>", "the reason", "the remedy")
+    shown = lines(NOW._replace(status=status))
+    assert f"<{link}>" in text_of(shown)
+    assert "the reason  hint: the remedy" in text_of(shown)
+    assert inks_of(shown, "the reason") == {Ink.ERROR}
+
+
+def test_banner_says_paused_only_while_the_source_is_well():
+    assert "PAUSED" in text_of(lines(NOW._replace(paused=True)))
+    gone = NOW._replace(paused=True, status=Status(Link.DISCONNECTED, "DISCONNECTED"))
+    assert "DISCONNECTED" in text_of(lines(gone))
+
+
+def test_banner_of_a_recording_has_no_pace():
+    replay = NOW._replace(status=Status(Link.REPLAY, "REPLAY 0:10/1:00 x2"))
+    assert "every" not in text_of(lines(replay))
+
+
+def test_banner_that_records_names_the_file():
+    assert "REC my.kvtrace" in text_of(lines(NOW._replace(recording="my.kvtrace")))
+
+
+def test_banner_before_the_first_frame_says_so():
+    assert "no frame yet" in text_of(lines(frames=[]))
+
+
+@pytest.mark.parametrize("width", [40, 78, 200])
+def test_banner_long_addresses_give_way(width):
+    shown = lines(NOW._replace(label="http://" + "x" * 200), width=width)
+    assert width_of(shown[0]) == width
