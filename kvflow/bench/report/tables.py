@@ -47,7 +47,8 @@ def section(document: Document) -> str:
     lines += [f"- {reason}" for reason in document.verdict.reasons]
     lines += [f"- *To change it:* {advice}." for advice in document.verdict.advice]
     lines += ["", *_table(words.COLUMNS, [words.cells(document, arm) for arm in document.arms])]
-    lines += ["", *_comparisons(document)]
+    if len(document.speedups) > 1:
+        lines += ["", *_comparisons(document)]
     lines += ["", *_times(document)]
     if did := _engine(document):
         lines += ["", *did]

@@ -85,7 +85,7 @@ def paper_peer(scale: Scale) -> Suite:
         loaded = reshape(loaded, Shape(dynamic=dynamic, output=output))
     settings = [
         Setting(
-            name=f"peer, {runs} runs at once",
+            name=f"peer, {runs} at once",
             served=loaded,
             driven=loaded,
             pool_ratio=0.86,
