@@ -85,10 +85,16 @@ class KvflowRadixCache(ObservedRadixCache):
         self._apply(self.calls.table.tick())
 
     @guarded
-    def end_run(self, client: str, run: str) -> None:
-        """The client says that a run is over."""
-        self._apply(self.calls.table.end(client, run))
+    def end_run(self, client: str, run: str, expect_next: bool = True) -> None:
+        """The client says that a run is over, and whether another may follow."""
+        self._apply(self.calls.table.end(client, run, expect_next))
         self._run_ended(client, run)  # without a graph the table does not know of it
+
+    @guarded
+    def forget_workflow(self, client: str, workflow: str) -> None:
+        """A client takes back a workflow: its runs and its agents' prompts are forgotten."""
+        self.calls.prompts.forget(client, workflow)
+        self._apply(self.calls.table.forget(client, workflow))
 
     # Copies from the host
 

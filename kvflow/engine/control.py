@@ -1,7 +1,7 @@
 """The control plane as a scheduler sees it: what it is asked, and its answers.
 
 Runs on the scheduler's thread of every rank, in the stream of requests, so that all ranks change
-at the same moment.
+at the same moment. Only the rank that answers builds what is only for people to look at.
 """
 
 import json
@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from kvflow.engine import snapshot
+from kvflow.engine import metrics_sample, snapshot
 from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.ipc import KvflowReq, KvflowReqOutput
 from kvflow.engine.settings import to_mode
-from kvflow.errors import KvflowError
-from kvflow.frames import Frame
+from kvflow.errors import KvflowError, UsageError
+from kvflow.hints import TAG_KEY, parse
 from kvflow.recipe.model import Recipe
 
 _log = logging.getLogger(__name__)
@@ -27,9 +27,10 @@ def handle(scheduler: Any, request: KvflowReq) -> KvflowReqOutput:
     try:
         answer = _OPERATIONS[request.op](scheduler, json.loads(request.body))
         return KvflowReqOutput(body=msgspec.json.encode(answer).decode())
-    except (KvflowError, ValueError, KeyError, TypeError) as error:
-        what = error.what if isinstance(error, KvflowError) else f"{error!r}"
-        return KvflowReqOutput(error=what)
+    except KvflowError as error:
+        return KvflowReqOutput(error=error.what, why=error.why, hint=error.hint)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return KvflowReqOutput(error=f"{error!r}")
     except Exception as error:  # noqa: BLE001 - a control message must not end the scheduler
         _log.exception("kvflow: %s failed", request.op)
         return KvflowReqOutput(error=f"{type(error).__name__} while handling {request.op}")
@@ -41,6 +42,11 @@ def _cache(scheduler: Any) -> KvflowRadixCache:
     return cache
 
 
+def _answers(scheduler: Any) -> bool:
+    """Whether this rank's answers are sent. Nothing that ranks decide by may depend on it."""
+    return scheduler.ipc_channels.send_to_tokenizer.socket is not None
+
+
 def _policy(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
     cache = _cache(scheduler)
     if "mode" in body:
@@ -49,25 +55,64 @@ def _policy(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _serve(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """The served recipe, with its agents' fixed prefixes as token ids."""
+    """A recipe, with its agents' fixed prefixes as token ids; of one client, or of all."""
     recipe = Recipe.model_validate(body["recipe"])
     prefixes = msgspec.convert(body["prefixes"], dict[str, list[int]])
-    _cache(scheduler).calls.serve(recipe, prefixes)
+    client = body.get("client")
+    if client is not None:
+        _check_names(client=client)
+        _cache(scheduler).calls.prompts.forget(client, recipe.name)
+    _cache(scheduler).calls.serve(recipe, prefixes, client)
     return {"agents": {agent: len(ids) for agent, ids in prefixes.items()}}
 
 
-def _snapshot(scheduler: Any, body: dict[str, Any]) -> Frame:
-    return snapshot.take(scheduler, most_nodes=int(body["most_nodes"]))
-
-
-def _tick(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
-    _cache(scheduler).tick()
+def _forget(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
+    _check_names(client=body["client"], workflow=body["name"])
+    _cache(scheduler).forget_workflow(body["client"], body["name"])
     return {}
+
+
+def _end(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
+    _check_names(client=body["client"], run=body["run"])
+    _cache(scheduler).end_run(body["client"], body["run"], body["expect_next"] is not False)
+    return {}
+
+
+def _snapshot(scheduler: Any, body: dict[str, Any]) -> Any:
+    most_nodes = int(body["most_nodes"])
+    return snapshot.take(scheduler, most_nodes) if _answers(scheduler) else {}
+
+
+def _follow(scheduler: Any, body: dict[str, Any]) -> Any:
+    since = int(body["since"])
+    return snapshot.follow(scheduler, since) if _answers(scheduler) else {}
+
+
+def _tick(scheduler: Any, body: dict[str, Any]) -> Any:
+    """A second has passed. The answer is what metrics show."""
+    _cache(scheduler).tick()
+    return metrics_sample.take(scheduler) if _answers(scheduler) else {}
+
+
+def _check_names(**names: object) -> None:
+    """Hold names to the rules of tags: what no tag can name is refused.
+
+    Raises:
+        UsageError: the first that breaks a rule.
+    """
+    whole = {"client": "c", "workflow": "w", "run": "r", "agent": "a", **names}
+    for bad in parse({TAG_KEY: whole}).bad:
+        raise UsageError(
+            bad.detail.removeprefix(f"{TAG_KEY}."), "it is no name that a tag can have"
+        )
 
 
 _OPERATIONS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "policy": _policy,
     "serve": _serve,
+    "forget": _forget,
+    "end": _end,
     "snapshot": _snapshot,
+    "follow": _follow,
     "tick": _tick,
 }

@@ -18,10 +18,12 @@ class KvflowReq(BaseReq, kw_only=True):  # type: ignore[call-arg]
 
 
 class KvflowReqOutput(BaseReq, kw_only=True):  # type: ignore[call-arg]
-    """What it answers: a JSON document, or `error`."""
+    """What it answers: a JSON document, or what is wrong, why, and what to do."""
 
     body: str = "{}"
     error: str = ""
+    why: str = ""
+    hint: str = ""
 
 
 def install() -> None:

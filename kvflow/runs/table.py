@@ -171,14 +171,18 @@ class RunTable:
         self._close(live)
         return self._counts.drain()
 
-    def end(self, client: str, run: str) -> list[StepChange]:
+    def end(self, client: str, run: str, expect_next: bool = True) -> list[StepChange]:
         """The client says that a run is over; its calls in flight are no longer followed.
 
-        With `repeat` the next run is expected in its place, until its first call or expiry.
+        With `repeat` the next run is expected in its place, until its first call or expiry, unless
+        the client says that none follows.
         """
         for live in self._roster.named(client, run):
             self._release_calls(live)
-            self._end(live)
+            if expect_next:
+                self._end(live)
+            else:
+                self._remove([live])
         return self._counts.drain()
 
     def tick(self) -> list[StepChange]:

@@ -13,6 +13,7 @@ from support.tags import by
 
 from kvflow.engine import control
 from kvflow.engine.ipc import KvflowReq, KvflowReqOutput
+from kvflow.engine.metrics_sample import LabelHits, Sample
 from kvflow.frames import Frame
 from kvflow.recipe.model import Mode
 
@@ -100,13 +101,110 @@ def test_tick_lets_time_pass_for_runs(mini):
     assert mini.cache.calls.table.counters.expired == 1
 
 
+def refused(mini: Any, op: str, body: Any) -> KvflowReqOutput:
+    """The answer of a control message, which must be an error."""
+    output = control.handle(mini, KvflowReq(op=op, body=json.dumps(body)))
+    assert output.error
+    return output
+
+
+def test_snapshot_follows_from_one_frame_to_the_next(mini):
+    mini.serve(PROMPT, by("a", 30))
+    first = ask(mini, "follow", {"since": 0})
+    assert ask(mini, "follow", {"since": first["seq"]})["delta_since"] == first["seq"]
+
+
+@pytest.mark.parametrize("op", ["snapshot", "follow", "tick"])
+def test_rank_that_does_not_answer_builds_nothing(mini, op):
+    mini.ipc_channels.send_to_tokenizer.socket = None
+    assert ask(mini, op, {"since": 0, "most_nodes": 10}) == {}
+    assert not mini.cache.tree_core.watch.on
+
+
+def test_tick_answers_with_what_metrics_show(mini):
+    mini.serve(PROMPT, by("a", 30))
+    sample = msgspec.convert(ask(mini, "tick"), Sample)
+    assert sample.counters.tagged_calls == 1
+    assert sample.hits == (LabelHits("other", "other", 1, 0, 0, len(PROMPT)),)
+
+
+# Runs
+
+
+def test_end_of_a_run_leaves_what_a_repeat_expects(mini):
+    ask(mini, "serve", {"recipe": RECIPE | {"repeat": True}, "prefixes": {}})
+    mini.serve(PROMPT, by("a", 30))
+    ask(mini, "end", {"client": "app", "run": "run", "expect_next": True})
+    assert mini.cache.calls.table.least("app", "a") == 1
+
+
+def test_end_of_the_last_run_leaves_nothing(mini):
+    ask(mini, "serve", {"recipe": RECIPE | {"repeat": True}, "prefixes": {}})
+    mini.serve(PROMPT, by("a", 30))
+    ask(mini, "end", {"client": "app", "run": "run", "expect_next": False})
+    assert list(mini.cache.calls.table.steps()) == []
+    assert mini.cache.calls.table.live_runs == 0
+
+
+def test_end_of_an_unknown_run_does_nothing(mini):
+    mini.serve(PROMPT, by("a", 30, steps={"a": 2}))
+    before = list(mini.cache.calls.table.steps())
+    ask(mini, "end", {"client": "app", "run": "another", "expect_next": False})
+    ask(mini, "end", {"client": "another", "run": "run", "expect_next": False})
+    assert list(mini.cache.calls.table.steps()) == before
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129, "\x1b[31m", 7, None])
+def test_name_that_no_tag_can_have_is_refused(mini, name):
+    for op, body in (
+        ("end", {"client": name, "run": "run", "expect_next": True}),
+        ("end", {"client": "app", "run": name, "expect_next": True}),
+        ("forget", {"client": "app", "name": name}),
+    ):
+        assert refused(mini, op, body).why == "it is no name that a tag can have"
+
+
+# Workflows of clients
+
+
+def test_workflow_of_a_client_is_walked_by_its_runs_alone(mini):
+    body = {"client": "app", "recipe": RECIPE, "prefixes": {"a": PREFIX}}
+    assert ask(mini, "serve", body) == {"agents": {"a": len(PREFIX)}}
+    mini.serve(PROMPT, by("a"))
+    mini.serve(PROMPT, by("a", client="other"))
+    table = mini.cache.calls.table
+    assert table.least("app", "b") == 1
+    assert table.least("other", "b") is None
+    assert mark_end(mini.cache) == len(PREFIX)
+    assert mark_end(mini.cache, client="other") == 0
+
+
+def test_workflow_that_is_registered_again_forgets_the_prompts_before(mini):
+    ask(mini, "serve", {"client": "app", "recipe": RECIPE, "prefixes": {"a": PREFIX}})
+    ask(mini, "serve", {"client": "app", "recipe": RECIPE, "prefixes": {}})
+    mini.serve(PROMPT, by("a"))
+    assert mark_end(mini.cache) == 0
+
+
+def test_workflow_that_is_taken_back_leaves_no_run_and_no_prompt(mini):
+    ask(mini, "serve", {"client": "app", "recipe": RECIPE, "prefixes": {"a": PREFIX}})
+    mini.serve(PROMPT, by("a"))
+    ask(mini, "forget", {"client": "app", "name": "work"})
+    table = mini.cache.calls.table
+    assert (table.live_runs, list(table.steps())) == (0, [])
+    mini.serve(PROMPT, by("a"))
+    assert table.least("app", "b") is None
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
 )
-KEYS = st.sampled_from(["mode", "recipe", "prefixes", "most_nodes"])
+KEYS = st.sampled_from(
+    ["mode", "recipe", "prefixes", "most_nodes", "since", "client", "name", "run", "expect_next"]
+)
 BODIES = st.text(max_size=30) | (JSON | st.dictionaries(KEYS, JSON)).map(json.dumps)
-OPS = st.sampled_from(["policy", "serve", "snapshot", "tick"]) | st.text(max_size=8)
+OPS = st.sampled_from(list(control._OPERATIONS)) | st.text(max_size=8)
 
 
 @pytest.fixture(scope="module")

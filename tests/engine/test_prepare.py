@@ -83,14 +83,14 @@ def test_prefix_is_the_longest_that_calls_have_in_common(system):
     assert len({call[len(prefix)] for call in calls}) == 2
 
 
-def test_served_recipe_without_a_recipe_is_none(monkeypatch):
+async def test_served_recipe_without_a_recipe_is_none(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert served_recipe(Letters()) is None
+    assert await served_recipe(Letters()) is None
 
 
-def test_served_recipe_has_a_prefix_for_each_agent_with_a_prompt(monkeypatch):
+async def test_served_recipe_has_a_prefix_for_each_agent_with_a_prompt(monkeypatch):
     monkeypatch.setenv(VARIABLE, json.dumps({"recipe": RECIPE}))
-    served = served_recipe(Letters())
+    served = await served_recipe(Letters())
     assert served is not None
     assert {agent: len(ids) for agent, ids in served["prefixes"].items()} == {
         "a": len("<system>You are a.\n<user>"),

@@ -47,6 +47,8 @@ class MiniScheduler:
         self.hits: list[tuple[str, int, int]] = []
         self.may_give_up = False
         self.flush_wrapper = SimpleNamespace(_pending=None)
+        sender = SimpleNamespace(socket="of the first rank")
+        self.ipc_channels = SimpleNamespace(send_to_tokenizer=sender)
         self._chunk = chunk
         self._ids = count()
         self._policy = SchedulePolicy("fcfs", cache, True, False, False)

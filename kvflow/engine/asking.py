@@ -1,0 +1,42 @@
+"""From SGLang's HTTP process to its schedulers and back, through SGLang's own communicator."""
+
+import asyncio
+import json
+from typing import Any
+
+from kvflow.engine import ipc
+from kvflow.engine.http_errors import ControlError
+from kvflow.engine.plugin import BACKEND
+
+_ANSWER_SECONDS = 10.0
+
+
+async def ask(op: str, body: dict[str, Any]) -> str:
+    """Ask every rank of every replica; the answer of the first, as JSON text.
+
+    Raises:
+        ControlError: 404 without kvflow's cache, 400 for what a scheduler refuses, 504 when none
+            answers.
+    """
+    from sglang.srt.entrypoints.http_server import get_global_state
+
+    manager = get_global_state().tokenizer_manager
+    if manager.server_args.radix_cache_backend != BACKEND:
+        raise ControlError(
+            404,
+            "this server runs without kvflow's cache",
+            hint="start it with kvflow serve, or with --radix-cache-backend kvflow",
+        )
+    manager.auto_create_handle_loop()
+    communicator = getattr(manager, f"{ipc.NAME}_communicator")
+    message = ipc.KvflowReq(op=op, body=json.dumps(body))
+    try:
+        answers = await asyncio.wait_for(communicator(message), _ANSWER_SECONDS)
+    except TimeoutError as error:
+        raise ControlError(
+            504, "the scheduler does not answer", f"within {_ANSWER_SECONDS:g} s"
+        ) from error
+    for answer in answers:
+        if answer.error:
+            raise ControlError(400, answer.error, answer.why, answer.hint)
+    return str(answers[0].body)

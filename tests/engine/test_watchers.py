@@ -1,0 +1,93 @@
+import asyncio
+
+import msgspec
+import pytest
+from support.told_frames import frame, node
+
+from kvflow.engine.http_errors import ControlError
+from kvflow.engine.watchers import INTERVAL_S, Watchers
+
+
+class Scheduler:
+    """Answers as `snapshot.follow` does: a beginning, then a node a frame."""
+
+    def __init__(self, *, left_out: bool = False) -> None:
+        self.asked: list[int] = []
+        self._left_out = left_out
+        self._seq = 0
+
+    async def ask(self, since: int) -> str:
+        await asyncio.sleep(0)
+        self.asked.append(since)
+        self._seq += 1
+        known = since if since and since == self._seq - 1 else None
+        nodes = (node(self._seq),) if known else ()
+        told = frame(
+            self._seq,
+            delta_since=known,
+            nodes=nodes,
+            nodes_left_out=self._left_out or known is None,
+        )
+        return msgspec.json.encode(told).decode()
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+async def test_many_watchers_ask_the_scheduler_once_an_interval(clock):
+    scheduler = Scheduler()
+    watchers = Watchers(scheduler.ask, clock)
+    await watchers.frame(0, 100)
+    clock.now += INTERVAL_S
+    await asyncio.gather(*(watchers.frame(0, 100) for _ in range(50)))
+    assert scheduler.asked == [0, 1]
+    clock.now += INTERVAL_S / 2
+    await asyncio.gather(*(watchers.frame(0, 100) for _ in range(50)))
+    assert scheduler.asked == [0, 1]
+    clock.now += INTERVAL_S / 2
+    await asyncio.gather(*(watchers.frame(0, 100) for _ in range(50)))
+    assert scheduler.asked == [0, 1, 2]
+
+
+async def test_scheduler_is_asked_sooner_while_it_has_not_told_all(clock):
+    scheduler = Scheduler(left_out=True)
+    watchers = Watchers(scheduler.ask, clock)
+    for _ in range(5):
+        await watchers.frame(0, 100)
+        clock.now += INTERVAL_S / 10
+    assert len(scheduler.asked) == 5
+
+
+async def test_slow_watcher_gets_one_frame_with_all_that_happened(clock):
+    scheduler = Scheduler()
+    watchers = Watchers(scheduler.ask, clock)
+    first = await watchers.frame(0, 100)
+    for _ in range(5):
+        clock.now += INTERVAL_S
+        await watchers.frame(0, 100)
+    late = await watchers.frame(first.seq, 100)
+    assert (late.delta_since, [one.id for one in late.nodes]) == (1, [2, 3, 4, 5, 6])
+
+
+async def test_scheduler_that_does_not_answer_is_asked_again_next_time(clock):
+    scheduler = Scheduler()
+    answers = [False, True]
+
+    async def ask(since: int) -> str:
+        if not answers.pop(0):
+            raise ControlError(504, "the scheduler does not answer")
+        return await scheduler.ask(since)
+
+    watchers = Watchers(ask, clock)
+    with pytest.raises(ControlError):
+        await watchers.frame(0, 100)
+    assert (await watchers.frame(0, 100)).seq == 1
