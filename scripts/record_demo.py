@@ -2,8 +2,9 @@
 
     python scripts/record_demo.py [--port 31800]
 
-Takes about three minutes on a quiet machine. The pool is smaller than the prompts of all agents
-and the link is slow, so that something is evicted, brought back and waited for all the time.
+Takes about four minutes on a quiet machine, of which at most three are recorded. The pool is
+smaller than the prompts of all agents and the link is slow, so that something is evicted, brought
+back and waited for all the time.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+import time
 from contextlib import aclosing
 from pathlib import Path
 
@@ -26,16 +28,17 @@ LABEL = f"{RECIPE} on the CPU engine, emulated link"
 SERVE = ("--device", "cpu", "--link-gbps", "0.03", "--mode", "prefetch")
 SGLANG = ("--max-total-tokens", "5120")
 RUN = ("--runs", "12", "--concurrency", "3")
-MOST_BYTES = 300_000
+MOST_S, MOST_BYTES = 180.0, 300_000
 
 
 async def record(url: str, target: Path) -> None:
-    """Record a server for as long as the workflow runs against it, and a little longer."""
+    """Record a server while the workflow runs against it, and a little longer."""
     source, store = LiveSource(url, strict=True), Store()
     workflow = await asyncio.create_subprocess_exec(
         KVFLOW, "run", RECIPE, url, *RUN, stdout=asyncio.subprocess.DEVNULL
     )
     frames_left = 5
+    until = time.monotonic() + MOST_S
     with Recorder(target, LABEL) as recorder:
         async with aclosing(source.frames()) as frames:
             async for frame in frames:
@@ -43,12 +46,14 @@ async def record(url: str, target: Path) -> None:
                 if more_follows(frame):
                     continue
                 recorder.add(store)
-                if workflow.returncode is not None:
-                    frames_left -= 1
-                if not frames_left:
+                frames_left -= workflow.returncode is not None
+                if frames_left == 0 or time.monotonic() > until:
                     break
-    if workflow.returncode:
+    if workflow.returncode is None:
+        workflow.terminate()
+    elif workflow.returncode:
         raise RuntimeError(f"kvflow run ended with {workflow.returncode}")
+    await workflow.wait()
 
 
 def main() -> int:
