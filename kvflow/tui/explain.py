@@ -82,7 +82,7 @@ def why_evicted(store: Store, record: EvictionRecord) -> Explanation:
     if record.age_s is not None:
         reasons.append(f"it had not been used for {record.age_s:.1f} s.")
     if record.regret:
-        reasons.append("it has been asked for again since: evicting it was a mistake.")
+        reasons.append("a call has asked for it since: it would have been better to keep it.")
     return Explanation(
         verdict=f"{record.outcome} from the {record.tier}: {_short(record.why, record.steps)}",
         reasons=tuple(_sentence(reason) for reason in reasons),

@@ -170,7 +170,7 @@ def test_node_that_is_not_there_has_no_explanation() -> None:
                 "Whoever needs it next was 9 steps away, and whatever was needed later had gone "
                 "before it or was in use.",
                 "A host copy is left: it can be loaded.",
-                "It has been asked for again since: evicting it was a mistake.",
+                "A call has asked for it since: it would have been better to keep it.",
             ),
         ),
         (
