@@ -80,8 +80,8 @@ def inverted(ratio: SpeedupFigure) -> SpeedupFigure:
 
 def claimed(ratio: SpeedupFigure) -> str:
     """A speed-up with its interval, and what may not be claimed."""
-    unsaid = "" if ratio.claim in (Claim.FASTER, Claim.SLOWER) else f" {ratio.claim.value}"
-    return f"{in_words(ratio)}{unsaid}"
+    unsaid = {Claim.NO_DIFFERENCE: " no difference", Claim.UNKNOWN: " (one repeat)"}
+    return f"{in_words(ratio)}{unsaid.get(ratio.claim, '')}"
 
 
 def paper(document: Document) -> list[str]:
