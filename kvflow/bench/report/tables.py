@@ -49,7 +49,7 @@ def section(document: Document) -> str:
     lines += ["", *_table(words.COLUMNS, [words.cells(document, arm) for arm in document.arms])]
     if len(document.speedups) > 1:
         lines += ["", *_comparisons(document)]
-    lines += ["", *_times(document)]
+    lines += ["", *_times(document), "", *_use(document)]
     if did := _engine(document):
         lines += ["", *did]
     if said := [*words.plain(document), *words.paper(document)]:
@@ -85,6 +85,20 @@ def _times(document: Document) -> list[str]:
         runs = (arm.run_s.p50, arm.run_s.p95, arm.run_s.p99)
         calls = ("-" if value is None else f"{value:,.0f}" for value in times)
         rows.append((name, *(f"{value:.2f}" for value in runs), *calls))
+    return _table(columns, rows)
+
+
+def _use(document: Document) -> list[str]:
+    """What of the machine each arm used; a dash for what could not be read."""
+    columns = ("arm", "cores busy", "GPU busy", "GB/s to the device", "of the emulated link")
+    rows = []
+    for name, arm in document.arms.items():
+        numbers = (
+            "-" if value is None else f"{value:.2f}" for value in (arm.cpu_cores, arm.gpu_busy)
+        )
+        rate = "-" if arm.h2d_gbps is None else f"{arm.h2d_gbps:.3g}"
+        share = "-" if arm.link_share is None else f"{arm.link_share:.0%}"
+        rows.append((name, *numbers, rate, share))
     return _table(columns, rows)
 
 

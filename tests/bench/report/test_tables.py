@@ -32,7 +32,8 @@ def test_markdown_tables_are_as_wide_as_their_headings(tmp_path):
         for line in tables.as_markdown(settings_of(make_result(tmp_path)[0])).splitlines()
         if line.startswith(("| arm | run s", "| arm | run p50", "| lru", "| hicache ", "| full "))
     ]
-    assert widths == [9] * 4 + [11] * 4  # the figures, then the tails
+    # The figures, the tails, and what was used (its heading begins otherwise).
+    assert widths == [9] * 4 + [11] * 4 + [6] * 3
 
 
 def test_markdown_says_what_kvflow_did_where_it_says_anything(tmp_path):
@@ -45,6 +46,16 @@ def test_markdown_says_what_kvflow_did_where_it_says_anything(tmp_path):
     assert "| what kvflow did | full |" in text
     assert "| prefetches | 7 |" in text
     assert "waited" not in text  # never happened
+
+
+def test_markdown_says_what_was_used_and_what_could_not_be_read(tmp_path):
+    result, _ = make_result(tmp_path)
+    [document] = settings_of(result)
+    used = {"cpu_cores": 1.234, "h2d_gbps": 0.00357, "link_share": 0.25}
+    full = document.arms["full"].model_copy(update=used)
+    text = tables.section(document.model_copy(update={"arms": {**document.arms, "full": full}}))
+    assert "| full | 1.23 | - | 0.00357 | 25% |" in text
+    assert "| lru | - | - | - | - |" in text
 
 
 def test_markdown_says_what_plain_chats_got(tmp_path):
