@@ -1,5 +1,7 @@
 """The program: takes frames from a source, keeps the store, and shows both on the main screen."""
 
+import asyncio
+import signal
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -10,7 +12,7 @@ from textual.app import App, SystemCommand
 from textual.screen import Screen
 from textual.theme import Theme
 
-from kvflow.errors import KvflowError
+from kvflow.errors import ExitCode, KvflowError
 from kvflow.telemetry.sampler import Sampler
 from kvflow.tui.glyphs import ASCII, UNICODE, Glyphs
 from kvflow.tui.options import ScreenOptions
@@ -90,6 +92,9 @@ class TopApp(App[None]):
     def on_ready(self) -> None:
         """Begin to take frames, now that all is there to show them."""
         self.set_class(self._options.ascii, "-ascii")
+        if not self.is_headless:
+            terminated = partial(self.exit, return_code=int(ExitCode.TERMINATED))
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated)
         self.run_worker(self._feed(), name="frames")
         self.set_interval(1.0, self._tick)
 
@@ -247,5 +252,9 @@ def run(source: Source, *, telemetry: Sampler | None, options: ScreenOptions) ->
 
     Raises:
         KvflowError: the file that was asked for cannot be recorded to.
+        SystemExit: something of kvflow's failed, which is printed, or SIGTERM came.
     """
-    TopApp(source, telemetry=telemetry, options=options, folder=export.folder()).run()
+    app = TopApp(source, telemetry=telemetry, options=options, folder=export.folder())
+    app.run()
+    if app.return_code:
+        raise SystemExit(app.return_code)

@@ -36,12 +36,14 @@ class FilterBar(Vertical):
 
     def compose(self) -> ComposeResult:
         """The line, and below it what is wrong with it."""
-        yield Input(
+        line = Input(
             self.wanted.text,
             placeholder="state:host agent:planner steps<3 tokens>1k locked !spent",
             select_on_focus=False,
             compact=True,
         )
+        line.cursor_blink = False  # over a slow link each blink is a repaint
+        yield line
         yield Label("", id="filter-error")
 
     def open(self) -> None:

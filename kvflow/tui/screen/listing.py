@@ -92,12 +92,12 @@ class Listing(Painted, ScrollView, can_focus=True):
     def rows_changed(self) -> None:
         """Draw anew what looks different now."""
         count = self.row_count()
-        self.virtual_size = Size(self.size.width, max(count, 1) + 1)
+        self.virtual_size = Size(self.room.width, max(count, 1) + 1)
         self.cursor = min(self.cursor, max(count - 1, 0))
         self._refresh_rows()
 
     def _refresh_rows(self) -> None:
-        width, height = self.size
+        width, height = self.room
         header = self.header_line(self.placed(width)) if width else []
         self.refresh_changed([header, *(self._look_of(y) for y in range(1, height))])
 
@@ -106,11 +106,11 @@ class Listing(Painted, ScrollView, can_focus=True):
         index = y - 1 + self.scroll_offset.y
         if index >= self.row_count():
             return None
-        return self.row_version(index), self.size.width, self._component(index)
+        return self.row_version(index), self.room.width, self._component(index)
 
     def render_line(self, y: int) -> Strip:
         """The header, then the rows from where the table is scrolled to."""
-        width = self.size.width
+        width = self.room.width
         if y == 0:
             return self.strip(self.header_line(self.placed(width)), width, "line--header")
         look = self._look_of(y)
@@ -135,8 +135,9 @@ class Listing(Painted, ScrollView, can_focus=True):
         self._strips.clear()
 
     def on_resize(self) -> None:
-        """Another width: other columns."""
+        """Another width: other columns. Another height must not hide the cursor."""
         self.rows_changed()
+        self.call_after_refresh(self.scroll_to_cursor)
 
     def on_focus(self) -> None:
         """The cursor looks otherwise with the focus."""
@@ -148,7 +149,7 @@ class Listing(Painted, ScrollView, can_focus=True):
 
     def scroll_to_cursor(self) -> None:
         """Scroll as little as brings the cursor's row on the screen."""
-        rows_shown = self.size.height - 1
+        rows_shown = self.room.height - 1
         top = self.scroll_offset.y
         if rows_shown > 0 and not top <= self.cursor < top + rows_shown:
             down = self.cursor - rows_shown + 1
@@ -166,7 +167,7 @@ class Listing(Painted, ScrollView, can_focus=True):
 
     def action_page(self, by: int) -> None:
         """Move the cursor by so many screens."""
-        self._go(self.cursor + by * max(self.size.height - 2, 1))
+        self._go(self.cursor + by * max(self.room.height - 2, 1))
 
     def action_first(self) -> None:
         """Move the cursor to the first row."""

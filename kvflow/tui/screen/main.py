@@ -29,7 +29,7 @@ NARROW: Final = 100
 """Columns under which panels stand below the tree, one at a time."""
 _ROOMY_COLUMNS, _ROOMY_LINES = 110, 36
 """From here on hits stand in the banner in big figures."""
-_LEAST_LINES = {"agents": 0, "evictions": 24, "charts": 30, "queue": 30, "machine": 50}
+_LEAST_LINES = {"agents": 0, "evictions": 24, "queue": 30, "charts": 36, "machine": 50}
 """By panel: of the screen, for the panel to be there without being asked for."""
 
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -33,6 +33,11 @@ class Painted(Widget):
         super().notify_style_update()
         self._styles_of.clear()
 
+    @property
+    def room(self) -> Size:
+        """What there is to draw on: without borders and scroll bars."""
+        return self.scrollable_content_region.size
+
     def refresh_changed(self, looks: Sequence[object]) -> None:
         """Paint again the lines that look different; painting is what a refresh costs most.
 
@@ -43,7 +48,7 @@ class Painted(Widget):
         if len(before) != len(looks):
             self.refresh()
             return
-        width = self.size.width
+        width = self.room.width
         changed = [
             Region(0, y, width, 1)
             for y, (old, new) in enumerate(zip(before, looks, strict=True))

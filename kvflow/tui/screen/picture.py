@@ -42,7 +42,7 @@ class Picture(Painted, ScrollView):
 
     def _redraw(self) -> None:
         self._lines = None
-        width, height = self.size
+        width, height = self.room
         if not width or not height:
             return
         lines = self._drawn()
@@ -54,7 +54,7 @@ class Picture(Painted, ScrollView):
 
     def _drawn(self) -> list[Line]:
         if self._lines is None:
-            width, height = self.size
+            width, height = self.room
             drawable = self._view is not None and width and height
             self._lines = self._draw(self._view, width, height) if drawable and self._view else []
         return self._lines
@@ -62,4 +62,4 @@ class Picture(Painted, ScrollView):
     def render_line(self, y: int) -> Strip:
         """One line of the picture, from where it is scrolled to."""
         lines, at = self._drawn(), y + self.scroll_offset.y
-        return self.strip(lines[at] if at < len(lines) else [], self.size.width)
+        return self.strip(lines[at] if at < len(lines) else [], self.room.width)

@@ -51,13 +51,13 @@ class Table(Listing):
     def show(self, view: View) -> None:
         """Show this view from now on; the cursor keeps its place."""
         self._view = view
-        if self.size.width:
+        if self.room.width:
             self.rows_changed()
 
     def rows_changed(self) -> None:
         """Make the rows anew."""
         if self._view is not None:
-            widths = {column.name: width for column, width in self.placed(self.size.width)}
+            widths = {column.name: width for column, width in self.placed(self.room.width)}
             self._rows = self._fill(self._view, widths)
         super().rows_changed()
 

@@ -14,8 +14,8 @@ from kvflow.tui.screen.ink import Ink, Line, Piece, shorten
 _SIZE = 12
 COLUMNS = (
     Column(Sorted.STATE, "st", 3, right=False),
-    Column(Sorted.ID, "node", 16, right=False, stretch=True, most=28),
-    Column(Sorted.AGENTS, "prefix of", 12, right=False, stretch=True),
+    Column(Sorted.ID, "node", 14, right=False, stretch=True, most=28),
+    Column(Sorted.AGENTS, "prefix of", 11, right=False, stretch=True),
     Column(Sorted.STEPS, "steps", 6),
     Column(Sorted.WHY, "why", 8, right=False, rank=1),
     Column(Sorted.TOKENS, "tokens", 7),

@@ -24,7 +24,7 @@ def draw(view: View, width: int, height: int) -> list[Line]:
     down = area(d2h, width, rows - upper, top, downwards=True, plain=view.plain)
     return [
         _label(
-            view, "H2D", Ink.LOADING, width, lambda p: p.h2d_gbps, f"top {top:g}" if top else ""
+            view, "H2D", Ink.LOADING, width, lambda p: p.h2d_gbps, f"0 to {top:g}" if top else ""
         ),
         *([Piece(row, Ink.LOADING)] for row in up),
         *([Piece(row, Ink.OFFLOADING)] for row in down),

@@ -1,0 +1,106 @@
+"""What every view looks like. Look at the files; update with --snapshot-update."""
+
+import pytest
+from support.svg_snapshot import SvgSnapshot, normalised
+from support.top_app import NARROW, ROOMY, WIDE, shown
+from support.top_scene import Scripted, large_frame, life
+
+from kvflow.telemetry.model import Gpu, Host, Sample
+from kvflow.tui.options import ScreenOptions
+from kvflow.tui.source import Link, Status
+
+SIZES = {"80x24": NARROW, "120x40": WIDE, "200x60": ROOMY}
+GONE = Status(
+    Link.DISCONNECTED,
+    "DISCONNECTED (retry in 4 s)",
+    "connection refused",
+    "kvflow serve --recipe FILE starts one",
+)
+
+
+class Machine:
+    """What a sampler has, of a machine with a busy GPU."""
+
+    latest = Sample(
+        0.0,
+        (
+            Gpu(
+                index=0,
+                name="NVIDIA H200",
+                memory_total_bytes=150_754_820_096,
+                memory_used_bytes=120_259_084_288,
+                busy=0.86,
+                pcie_rx_gbps=21.4,
+                pcie_tx_gbps=3.25,
+                link_generation=5,
+                link_generation_max=5,
+                link_width=16,
+                link_width_max=16,
+                power_w=512.0,
+                power_limit_w=700.0,
+                temperature_c=61,
+                throttled_by=("power cap",),
+            ),
+        ),
+        host=Host(137_438_953_472, 68_719_476_736, 16, 0.31),
+    )
+
+
+@pytest.fixture
+def pictures(snapshot):
+    return snapshot.use_extension(SvgSnapshot)
+
+
+async def look(source=None, size=WIDE, keys=(), **other):
+    async with shown(source, size, **other) as pilot:
+        await pilot.press(*keys)
+        await pilot.pause()
+        await pilot.app.animator.wait_until_complete()
+        return normalised(pilot.app.export_screenshot(simplify=True))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "keys",
+    [[], ["w"], ["down", "down", "enter"], ["question_mark"]],
+    ids=["tree", "workflow", "details", "help"],
+)
+async def test_view(pictures, size, keys):
+    assert await look(size=SIZES[size], keys=keys, telemetry=Machine()) == pictures
+
+
+@pytest.mark.parametrize("panel", ["1", "2", "3", "4", "5"])
+async def test_panel_under_a_narrow_tree(pictures, panel):
+    assert await look(size=NARROW, keys=[panel], telemetry=Machine()) == pictures
+
+
+async def test_panel_that_is_maximised(pictures):
+    assert await look(keys=["tab", "tab", "z"]) == pictures
+
+
+async def test_list_sorted_by_tokens_with_the_largest_first(pictures):
+    assert await look(size=NARROW, keys=["t", "greater_than_sign", "I"]) == pictures
+
+
+async def test_filter_with_an_error(pictures):
+    assert await look(size=NARROW, keys=["slash", *"state:hots"]) == pictures
+
+
+async def test_paused(pictures):
+    assert await look(size=NARROW, keys=["p"]) == pictures
+
+
+async def test_server_gone(pictures):
+    assert await look(Scripted(life(60), GONE)) == pictures
+
+
+async def test_empty(pictures):
+    assert await look(Scripted([], Status(Link.CONNECTING, "CONNECTING"))) == pictures
+
+
+async def test_10000_nodes(pictures):
+    assert await look(Scripted([large_frame(10_000)]), keys=["pagedown", "pagedown"]) == pictures
+
+
+async def test_ascii(pictures):
+    assert await look(options=ScreenOptions(ascii=True)) == pictures
