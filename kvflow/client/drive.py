@@ -1,6 +1,7 @@
 """Driving a workflow: its runs against a server, as a real application would."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from kvflow.client.tagging import CustomParams, tag
 from kvflow.errors import KvflowError, UsageError
 from kvflow.recipe.load import Loaded
 from kvflow.workload import Call, Walk, plan_run
+
+_ENDING_S = 2.0  # an interrupted drive does not wait longer for a server that does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,19 +129,34 @@ class _Work:
 
 async def _drive_lane(work: _Work, indices: Iterator[int]) -> None:
     """One run after another, taking the next index that no other lane took."""
-    for index in indices:
-        await _Run(work, index).drive()
+    run: _Run | None = None
+    try:
+        for index in indices:
+            if run is not None and run.failed:
+                await _end(work, run)
+            run = _Run(work, index)
+            await run.drive()
+    finally:
+        if run is not None:
+            await _end(work, run)
+
+
+async def _end(work: _Work, run: "_Run") -> None:
+    """Leave no run behind that the server goes on to expect. It costs speed at most if it does."""
+    with contextlib.suppress(KvflowError, TimeoutError):
+        async with asyncio.timeout(_ENDING_S):
+            await work.server.end_run(work.settings.client, run.id)
 
 
 class _Run:
     def __init__(self, work: _Work, index: int) -> None:
         self._work, self._index = work, index
-        self._id = f"{work.name}-{index}"
+        self.id = f"{work.name}-{index}"
         calls = plan_run(work.loaded, index, work.settings.seed)
         self._walk = Walk(work.loaded.graph, calls)
         self._prompts = RunPrompts(calls, work.fixed, work.dynamic)
-        self._records = [CallRecord(call, self._id) for call in calls]
-        self._failed = False
+        self._records = [CallRecord(call, self.id) for call in calls]
+        self.failed = False
 
     async def drive(self) -> None:
         for record in self._records:
@@ -151,7 +169,7 @@ class _Run:
                 self._start_ready(group)
         finally:
             seconds = self._work.now() - started
-            ended = RunRecord(self._id, self._index, started, seconds, self._walk.done)
+            ended = RunRecord(self.id, self._index, started, seconds, self._walk.done)
             for observer in self._work.observers:
                 observer.run_ended(ended)
 
@@ -165,7 +183,7 @@ class _Run:
                 break
 
     def _start_ready(self, group: asyncio.TaskGroup) -> None:
-        if not self._failed:
+        if not self.failed:
             for call in self._walk.ready():
                 group.create_task(self._make_call(self._records[call.index], group))
 
@@ -199,14 +217,14 @@ class _Run:
         return tag(
             self._work.settings.client,
             recipe.name,
-            self._id,
+            self.id,
             call.agent,
             fixed_tokens=recipe.agents[call.agent].fixed_tokens,
             final=self._walk.is_last(call),
         )
 
     def _fail(self, record: CallRecord, error: KvflowError | asyncio.CancelledError) -> None:
-        self._failed = True
+        self.failed = True
         if isinstance(error, KvflowError):
             record.error = f"{error.what}: {error.why}" if error.why else error.what
         else:

@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
 
 from kvflow.client.exchange import Answer, ChatPrompt, IdsPrompt, Prompt
 from kvflow.client.http import Http, NonsenseError, RefusedError
@@ -49,6 +50,7 @@ class Server:
 
     def __init__(self, http: Http, info: ServerInfo, clock: Clock) -> None:
         self._http, self.info, self._clock = http, info, clock
+        self._may_have_kvflow = info.kind == "sglang"
 
     @property
     def is_sglang(self) -> bool:
@@ -93,6 +95,23 @@ class Server:
         reader = self._reader(prompt, what, on_first_token)
         await self._http.stream(path, body, what, reader.take)
         return reader.answer()
+
+    async def end_run(self, client: str, run: str) -> None:
+        """Say that a run is over and that its client begins none in its place.
+
+        Without it a run that stops half way, and the next run of a workflow with `repeat`, are
+        expected for minutes. A server without kvflow expects nothing, and is asked only once.
+
+        Raises:
+            ServerUnreachable, NotAuthorised, TimedOutError, NonsenseError: it could not be said.
+        """
+        if not self._may_have_kvflow:
+            return
+        path = f"/kvflow/runs/{quote(client, safe='')}/{quote(run, safe='')}/end?expect_next=false"
+        try:
+            await self._http.post(path, {}, f"ending run {run}")
+        except RefusedError:
+            self._may_have_kvflow = False
 
     async def tokenize(self, text: str) -> list[int]:
         """The token ids of a text, without control tokens (SGLang only)."""

@@ -58,10 +58,12 @@ class FakeServer:
     answer: str = ANSWER
     complaint: str = "out of order"  # with a status that is an error
     incremental: bool = False  # SGLang's --incremental-streaming-output
+    kvflow: bool = False  # whether it has kvflow's control plane
     models: tuple[str, ...] = (MODEL,)
     host_tokens: int = 0  # of what is cached, this many are reported in host memory
     meet: threading.Barrier | None = None  # calls go on when so many have come
     seen: list[Seen] = field(default_factory=list)
+    ends: list[str] = field(default_factory=list)  # paths of requests to end a run
     release: threading.Event = field(default_factory=threading.Event)
     url: str = ""
     _prompts: list[list[int]] = field(default_factory=list)
@@ -153,6 +155,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply({"text": to_text(body["tokens"])})
         elif self.path == "/v1/chat/completions" or (self.path == "/generate" and sglang):
             self._generate(Seen(self.path, body, self.headers.get("Authorization")))
+        elif self.path.startswith("/kvflow/runs/"):
+            self.server.fake.ends.append(self.path)
+            self._reply({}, 200 if self.server.fake.kvflow else 404)
         else:
             self._reply({"detail": "Not Found"}, 404)
 
