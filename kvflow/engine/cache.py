@@ -45,7 +45,7 @@ class KvflowRadixCache(ObservedRadixCache):
         # SGLang's own __init__ ends in reset(), which needs these.
         policy = self.settings.policy
         self.untagged_steps = policy.untagged_steps
-        self.prefetcher = Prefetcher(self, policy.prefetch_depth)
+        self.prefetcher = Prefetcher(self, policy.prefetch_depth, policy.prefetch_tokens)
         self.deferrals = Deferrals(policy.max_defer)
         self._batch_must_wait = False
         self.degraded = False

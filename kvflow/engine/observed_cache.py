@@ -82,13 +82,6 @@ class ObservedRadixCache(UnifiedRadixCache):
             ledger.ages.hit(node.id, len(node.key))
         ledger.asked(prompt, (req.extra_key, req.cache_salt), on_device, cached)
 
-    def owner_of_prefix(self, node_id: int) -> str:
-        """An agent whose fixed prefix ends at this node, as "client/agent"; "" if there is none."""
-        for (client, agent), mark in self.marks.items():
-            if self.tree_core.ranks.end(mark) == node_id:
-                return f"{client}/{agent}"
-        return ""
-
     def _speaker(self, call_id: str) -> tuple[tuple[str, str] | None, Label | None]:
         call = self.calls.get(call_id)
         if call is None:

@@ -41,17 +41,16 @@ class Outcomes:
         self._latest: deque[_Prefetch] = deque(maxlen=_KEPT_RECORDS)
         self._news: dict[int, _Prefetch] = {}  # by number, what readers have not seen so
 
-    def started(self, nodes: list[int], prefix: Candidate, agent: str) -> None:
+    def started(self, nodes: list[int], prefix: Candidate) -> None:
         """A prefetch is on its way.
 
         Args:
             nodes: that it loads.
             prefix: what it brings back.
-            agent: "client/agent" for whom.
         """
         self.operations += 1
         self.issued += prefix.tokens
-        one = _Prefetch(self.operations, prefix.node, agent, prefix.steps, prefix.tokens)
+        one = _Prefetch(self.operations, prefix.node, prefix.agent, prefix.steps, prefix.tokens)
         self._latest.append(one)
         self._is_news(one)
         self._loading[prefix.node] = one

@@ -29,11 +29,14 @@ class Prefetcher:
     Args:
         cache: whose prefixes it loads.
         depth: agents with at most so many steps are prefetched for; 0 for none.
+        most_tokens: of one copy. A longer prefix comes in several, because whatever a call has
+            to load meanwhile stands behind the copy that is on its way.
     """
 
-    def __init__(self, cache: "KvflowRadixCache", depth: int) -> None:
+    def __init__(self, cache: "KvflowRadixCache", depth: int, most_tokens: int) -> None:
         self._cache = cache
         self._depth = depth
+        self._most_tokens = most_tokens
         self._near: dict[Owner, int] = {}  # agents within depth, and their steps
 
     def note_steps(self, owner: Owner, steps: int | None) -> None:
@@ -56,12 +59,14 @@ class Prefetcher:
             return
         reserve = sum(_growth(req) for req in busy)
         budget = int(self._cache.token_to_kv_pool_allocator.size * _SHARE_IN_FLIGHT)
-        started = False
+        left = self._most_tokens
         for candidate in in_order(self._candidates()):
-            if candidate.tokens <= budget and self._start(candidate, reserve):
+            if candidate.tokens <= budget and (loaded := self._start(candidate, reserve, left)):
                 budget -= candidate.tokens
-                started = True
-        if started:
+                left -= loaded
+                if left <= 0:
+                    break
+        if left < self._most_tokens:
             self._cache.start_copies()
 
     def _link_is_free(self) -> bool:
@@ -79,19 +84,23 @@ class Prefetcher:
                 seen.add(node)
                 tokens = core.host_only_tokens(node)
                 if tokens:
-                    yield Candidate(steps, table.waiting(*owner), tokens, node)
+                    yield Candidate(steps, table.waiting(*owner), tokens, node, "/".join(owner))
 
-    def _start(self, candidate: Candidate, reserve: int) -> bool:
+    def _start(self, candidate: Candidate, reserve: int, most_tokens: int) -> int:
+        """Queue the load of a prefix, or of its first part. Returns tokens; 0 for no room."""
         free = self._cache.token_to_kv_pool_allocator.available_size()
         if not has_room(candidate, free, reserve, self._victims()):
-            return False
+            return 0
         core = self._cache.tree_core
-        absent = [node.id for node in core.path(candidate.node) if node.evicted]
-        if not self._cache.load_back(candidate.node):
-            return False
-        core.load_is_ahead(candidate.node)
-        core.outcomes.started(absent, candidate, self._cache.owner_of_prefix(candidate.node))
-        return True
+        end = core.first_part(candidate.node, most_tokens)
+        absent = [node for node in core.path(end) if node.evicted]
+        tokens = sum(len(node.key) for node in absent)
+        if not self._cache.load_back(end):
+            return 0
+        core.load_is_ahead(end)
+        part = candidate._replace(tokens=tokens, node=end)
+        core.outcomes.started([node.id for node in absent], part)
+        return tokens
 
     def _victims(self) -> Iterator[Victim]:
         core = self._cache.tree_core

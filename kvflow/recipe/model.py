@@ -209,6 +209,12 @@ class PolicySpec(_Part):
         le=64,
         description="Prefixes of agents with at most these steps are prefetched.",
     )
+    prefetch_tokens: int = Field(
+        default=8192,
+        ge=1,
+        description="Most tokens of one prefetch copy; a longer prefix arrives in several, so that "
+        "what a call has to load itself never waits for long.",
+    )
     untagged_steps: int = Field(
         default=4, ge=0, le=64, description="Steps that traffic without a tag ranks as."
     )

@@ -22,14 +22,19 @@ def scheduler(mode: str = "prefetch") -> MiniScheduler:
 
 
 def prompt(agent: int, tail: int = 0) -> list[int]:
-    return [1000 * (agent + 1) + i for i in range(FIXED)] + [7, tail, 9]
+    return [1000 * (agent + 1) + i for i in range(FIXED)] + [tail, 9]
 
 
 def speak(
-    mini: MiniScheduler, agent: int, salt: str | None, tail: int, steps: dict[str, int]
+    mini: MiniScheduler,
+    agent: int,
+    salt: str | None,
+    tail: int,
+    steps: dict[str, int],
+    fixed: int | None = FIXED,
 ) -> tuple[int, int]:
     """A whole call. Returns what it found on the device and on the host, in tokens."""
-    tag = by(f"a{agent}", FIXED, steps=steps)
+    tag = by(f"a{agent}", fixed, steps=steps)
     req = mini.serve(prompt(agent, tail), tag, cache_salt=salt)
     return next((device, host) for rid, device, host in mini.hits if rid == req.rid)
 
@@ -78,9 +83,11 @@ def test_host_hit_is_for_the_same_salt_only(mini, other):
 
 
 @pytest.mark.parametrize("mode", ["prefetch", "full"])
-def test_prefetch_for_one_tenant_is_no_hit_of_another(mode):
+@pytest.mark.parametrize(("fixed", "calls"), [(FIXED, 1), (None, 3)], ids=["told", "learned"])
+def test_prefetch_for_one_tenant_is_no_hit_of_another(mode, fixed, calls):
     mini = scheduler(mode)
-    speak(mini, 0, "red", 0, {})
+    for tail in range(calls):
+        speak(mini, 0, "red", tail, {}, fixed)
     push_out(mini)
     assert on_device(mini, "red") == 0
     # A call of somebody else says that a0 comes next, and a0's prefix is fetched while it runs.
@@ -91,8 +98,8 @@ def test_prefetch_for_one_tenant_is_no_hit_of_another(mode):
         mini.acknowledge()
         mini.decode()
     assert on_device(mini, "red") == FIXED
-    assert speak(mini, 0, "blue", 1, {"a1": 9}) == (0, 0)
-    assert speak(mini, 0, "red", 2, {"a1": 9})[0] >= FIXED
+    assert speak(mini, 0, "blue", 5, {"a1": 9}, fixed) == (0, 0)
+    assert speak(mini, 0, "red", 6, {"a1": 9}, fixed)[0] >= FIXED
 
 
 @calm
@@ -104,7 +111,8 @@ def test_no_history_lets_a_call_find_more_than_its_own_tenant_left(seed, mode):
         agent, salt = chance.randrange(3), chance.choice([*left])
         steps = {f"a{other}": chance.randrange(6) for other in range(3)}
         mine = prompt(agent, tail=chance.randrange(3))
-        req = mini.serve(mine, by(f"a{agent}", FIXED, steps=steps), cache_salt=salt)
+        fixed = chance.choice([FIXED, None])
+        req = mini.serve(mine, by(f"a{agent}", fixed, steps=steps), cache_salt=salt)
         found = next(device + host for rid, device, host in mini.hits if rid == req.rid)
         assert found <= max((shared(mine, other) for other in left[salt]), default=0)
         left[salt].append(mine + list(req.output_ids))

@@ -31,7 +31,7 @@ def record(
 
 
 @pytest.mark.parametrize("page", SIZES)
-@pytest.mark.parametrize(("mode", "tagged"), [("prefetch", 0.0), ("off", 0.7)])
+@pytest.mark.parametrize(("mode", "tagged"), [("full", 0.0), ("off", 0.7)])
 def test_victims_without_hints_are_those_of_sglang_on_both_tiers(page, mode, tagged):
     _, stock = record("python", page, mode, tagged)
     _, ours = record("kvflow", page, mode, tagged)

@@ -1,0 +1,113 @@
+"""Calls that go away, or are told to try again, in every state: nothing of them is left."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.audit import check_slots, check_tree
+from support.going_round import AGENTS, GoingRound
+
+pytestmark = pytest.mark.engine
+
+TIMES = 1000
+LOOK_EVERY = 50
+
+
+class Scene(GoingRound):
+    """One call at a time is brought into a state, and then goes away."""
+
+    def __init__(self) -> None:
+        super().__init__(1, "full", max_defer=2)
+        self.turn = 0
+        for agent in range(AGENTS):
+            self.serve(agent)
+
+    def waiting(self) -> Any:
+        return self.arrive(self.turn)
+
+    def deferred(self) -> Any:
+        self._prefetch_behind_a_running_call()
+        req = self.arrive(self.turn)
+        before = self.cache.deferrals.passes
+        self.mini.prefill()
+        assert self.cache.deferrals.passes == before + 1
+        assert req in self.mini.waiting_queue
+        return req
+
+    def loading(self) -> Any:
+        """It runs and joins a prefetch that has not arrived."""
+        self._prefetch_behind_a_running_call()
+        req = self.arrive(self.turn)
+        while req in self.mini.waiting_queue:
+            self.mini.prefill()
+        assert self.cache.tree_core.is_arriving(req.last_node)
+        return req
+
+    def running(self) -> Any:
+        self.mini.drain()
+        req = self.arrive(self.turn, answer=6)
+        self.mini.prefill()
+        self.mini.decode()
+        assert req in self.mini.running
+        return req
+
+    def _prefetch_behind_a_running_call(self) -> None:
+        """The next agent's prefix is on its way while another call runs."""
+        self.mini.drain()
+        self.turn = self.absent() - 1
+        self.arrive(self.turn, answer=4)
+        self.mini.prefill()
+        self.cache.check_hicache_events()
+        self.turn += 1
+        assert self.cache.tree_core.is_prefetching(self._end_of(self.turn))
+
+    def _end_of(self, agent: int) -> Any:
+        return self.cache.tree_core.ranks.end(("app", f"a{agent % AGENTS}", None, None))
+
+
+def nothing_is_left(scene: Scene) -> None:
+    scene.mini.drain()
+    check_tree(scene.cache)
+    check_slots(scene.mini)
+    scene.cache.sanity_check()
+    core, cache = scene.cache.tree_core, scene.cache
+    assert cache.protected_size() == 0
+    assert not cache.degraded
+    assert (core._loading, core._ahead, cache.deferrals._of) == ({}, {}, {})
+    assert not list(cache.calls.in_flight())
+    assert not any(view.in_flight for view in cache.calls.table.runs())
+
+
+def go_away(state: str, how: Callable[[Scene, Any], None], seed: int) -> Scene:
+    scene, rng = Scene(), random.Random(seed)
+    for number in range(TIMES):
+        scene.turn = rng.randrange(AGENTS)
+        req = getattr(scene, state)()
+        how(scene, req)
+        if rng.random() < 0.5:
+            scene.mini.acknowledge()
+        if number % LOOK_EVERY == 0:
+            nothing_is_left(scene)
+    nothing_is_left(scene)
+    return scene
+
+
+def prefetch_still_works(scene: Scene) -> None:
+    before = scene.outcomes.issued
+    for turn in range(2 * AGENTS):
+        scene.serve(turn)
+    assert scene.outcomes.issued > before
+    assert [hit[1:] for hit in scene.mini.hits[-AGENTS:]] == [(scene.fixed, 0)] * AGENTS
+
+
+@pytest.mark.parametrize("state", ["waiting", "deferred", "loading", "running"])
+def test_call_that_goes_away_leaves_nothing(state):
+    scene = go_away(state, lambda scene, req: scene.mini.abort(req), seed=1)
+    prefetch_still_works(scene)
+
+
+@pytest.mark.parametrize("state", ["loading", "running"])
+def test_call_that_is_retracted_comes_back_and_leaves_nothing(state):
+    scene = go_away(state, lambda scene, req: scene.mini.retract(req), seed=2)
+    prefetch_still_works(scene)
