@@ -18,9 +18,7 @@ async def ask(op: str, body: dict[str, Any]) -> str:
         ControlError: 404 without kvflow's cache, 400 for what a scheduler refuses, 504 when none
             answers.
     """
-    from sglang.srt.entrypoints.http_server import get_global_state
-
-    manager = get_global_state().tokenizer_manager
+    manager = _manager()
     if manager.server_args.radix_cache_backend != BACKEND:
         raise ControlError(
             404,
@@ -40,3 +38,10 @@ async def ask(op: str, body: dict[str, Any]) -> str:
         if answer.error:
             raise ControlError(400, answer.error, answer.why, answer.hint)
     return str(answers[0].body)
+
+
+def _manager() -> Any:
+    """SGLang's TokenizerManager."""
+    from sglang.srt.entrypoints.http_server import get_global_state
+
+    return get_global_state().tokenizer_manager

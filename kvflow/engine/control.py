@@ -20,6 +20,7 @@ from kvflow.hints import TAG_KEY, parse
 from kvflow.recipe.model import Recipe
 
 _log = logging.getLogger(__name__)
+_MOST_WORDS = 300
 
 
 def handle(scheduler: Any, request: KvflowReq) -> KvflowReqOutput:
@@ -30,7 +31,9 @@ def handle(scheduler: Any, request: KvflowReq) -> KvflowReqOutput:
     except KvflowError as error:
         return KvflowReqOutput(error=error.what, why=error.why, hint=error.hint)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        return KvflowReqOutput(error=f"{error!r}")
+        # The words of a library's error may repeat what came in, and that may be a prompt.
+        ours = str(error)[:_MOST_WORDS] if type(error) is ValueError else type(error).__name__
+        return KvflowReqOutput(error=f"{request.op[:64]} cannot be done: {ours}")
     except Exception as error:  # noqa: BLE001 - a control message must not end the scheduler
         _log.exception("kvflow: %s failed", request.op)
         return KvflowReqOutput(error=f"{type(error).__name__} while handling {request.op}")

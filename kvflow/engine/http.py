@@ -28,9 +28,7 @@ def install() -> None:
         return
     app.state.has_kvflow = True
     ipc.install()
-    app.include_router(http_watch.router)
-    app.include_router(http_control.router)
-    app.add_exception_handler(http_errors.ControlError, http_errors.answer)
+    add_routes(app)
     stock = app.router.lifespan_context
 
     @asynccontextmanager
@@ -46,6 +44,18 @@ def install() -> None:
                     task.cancel()
 
     app.router.lifespan_context = lifespan
+
+
+def add_routes(app: Any) -> None:
+    """Add kvflow's routes, each guarded by SGLang's keys.
+
+    SGLang finds out what level of key a route needs by looking for it among the application's own
+    routes. FastAPI keeps those of an included router apart, so that they would pass for ordinary
+    ones, open where only an admin key is set: they are added one by one.
+    """
+    for router in (http_watch.router, http_control.router):
+        app.router.routes.extend(router.routes)
+    app.add_exception_handler(http_errors.ControlError, http_errors.answer)
 
 
 async def _ticks(collector: metrics.Collector) -> None:
