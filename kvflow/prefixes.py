@@ -41,16 +41,14 @@ class Identity(NamedTuple):
     Attributes:
         client: the application.
         agent: by the client's name for it.
-        cache_salt: as the request carries it; so are the next two.
-        extra_key: SGLang's own namespace of KV.
-        lora: the adapter.
+        cache_salt: as the request carries it.
+        extra_key: SGLang's own namespace of KV; it has the LoRA adapter in it.
     """
 
     client: str
     agent: str
     cache_salt: str | None = None
     extra_key: str | None = None
-    lora: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,6 @@ def test_name_that_stands_for_several_prompts_has_what_all_of_them_share():
         A._replace(agent="b"),
         A._replace(cache_salt="s"),
         A._replace(extra_key="k"),
-        A._replace(lora="l"),
     ],
 )
 def test_calls_of_another_identity_teach_and_unteach_nothing(other):

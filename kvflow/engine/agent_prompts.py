@@ -93,9 +93,7 @@ class AgentPrompts:
 
     def read(self, tag: Tag, prompt: Sequence[int], namespace: Namespace) -> Reading:
         """A call is here. O(its prompt), at the speed of a copy and a hash."""
-        identity = Identity(
-            tag.client, tag.agent, namespace.cache_salt, namespace.extra_key, lora=None
-        )
+        identity = Identity(tag.client, tag.agent, namespace.cache_salt, namespace.extra_key)
         tokens = self._registered(tag, prompt)
         if tokens is None and tag.fixed_tokens is not None:
             tokens = min(tag.fixed_tokens, len(prompt))

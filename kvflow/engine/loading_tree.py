@@ -7,6 +7,8 @@ whoever must not read what has not arrived, or wants to pass it over, asks here.
 from collections.abc import Iterable
 from typing import Any
 
+from sglang.srt.mem_cache.unified_cache.components import ComponentType
+
 from kvflow.engine.observed_tree import ObservedTreeCore
 
 
@@ -60,6 +62,33 @@ class LoadingTreeCore(ObservedTreeCore):
         loading = (node for nodes in self._loading.values() for node in nodes)
         moving = dict.fromkeys([*writing, *loading])
         return sum(len(self._node_arena[node].key) for node in moving if node in self._node_arena)
+
+    def first_part(self, node_id: int, most_tokens: int) -> int:
+        """The node that ends the first so many host-only tokens of a path; it is cut if need be.
+
+        At least a page, and a whole node where it is being written and cannot be cut.
+        """
+        absent = [node for node in reversed(self.path(node_id)) if node.evicted]
+        left = max(most_tokens, self.page_size)
+        for node in absent:
+            tokens = len(node.key)
+            if tokens > left:
+                return self._cut(node, left // self.page_size * self.page_size)
+            left -= tokens
+        return node_id
+
+    def _cut(self, node: Any, tokens: int) -> int:
+        """End a node after so many tokens, or before it where that is none."""
+        if not tokens:
+            return int(node.parent.id)
+        if node.write_through_pending_id is not None or not self.has_only_full_attention():
+            return int(node.id)
+        above, _ = self._split_node(node.key, node, tokens)
+        return int(above.id)
+
+    def has_only_full_attention(self) -> bool:
+        """Whether FULL is the only component: prefixes can then be cut at any page."""
+        return self.component_types == (ComponentType.FULL,)
 
     def _split_node(self, key: Any, child: Any, split_len: int) -> Any:
         new_node, action = super()._split_node(key, child, split_len)

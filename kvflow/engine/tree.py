@@ -8,8 +8,6 @@ In mode off ranks are access times alone, so victims are those of SGLang's own c
 from collections.abc import Iterable
 from typing import Any
 
-from sglang.srt.mem_cache.unified_cache.components import ComponentType
-
 from kvflow.engine.calls import Author, Call
 from kvflow.engine.leaves import LeafSet
 from kvflow.engine.ledger import Outcome
@@ -172,29 +170,6 @@ class KvflowTreeCore(LoadingTreeCore):
                     spent.append(node.id)
         self._rerank(spent)
 
-    def first_part(self, node_id: int, most_tokens: int) -> int:
-        """The node that ends the first so many host-only tokens of a path; it is cut if need be.
-
-        At least a page, and a whole node where it is being written and cannot be cut.
-        """
-        absent = [node for node in reversed(self.path(node_id)) if node.evicted]
-        left = max(most_tokens, self.page_size)
-        for node in absent:
-            tokens = len(node.key)
-            if tokens > left:
-                return self._cut(node, left // self.page_size * self.page_size)
-            left -= tokens
-        return node_id
-
-    def _cut(self, node: Any, tokens: int) -> int:
-        """End a node after so many tokens, or before it where that is none."""
-        if not tokens:
-            return int(node.parent.id)
-        if node.write_through_pending_id is not None or not self.has_only_full_attention():
-            return int(node.id)
-        above, _ = self._split_node(node.key, node, tokens)
-        return int(above.id)
-
     def bared(self, node: Any, gone: set[int]) -> Any:
         """The node itself if it is a device leaf once those in `gone` have left; else None."""
         if node is self.root_node or node.evicted or node in self.evictable_device_leaves:
@@ -302,7 +277,3 @@ class KvflowTreeCore(LoadingTreeCore):
             return True
         self.ledger.not_backed_up(len(node.key))
         return False
-
-    def has_only_full_attention(self) -> bool:
-        """Whether FULL is the only component: prefixes can then be cut at any page."""
-        return self.component_types == (ComponentType.FULL,)
