@@ -16,7 +16,7 @@ TURNS = [[*PREFIX, *range(500, 500 + 20 * turn)] for turn in (1, 2, 3)]
 
 
 def talk(mini: MiniScheduler, *turns: list[int], run: str = "run", final: bool = False) -> None:
-    """An agent goes on from its own prompts; its answers are one token, which is not asked again."""
+    """An agent goes on from its own prompts; its answers of one token are not asked again."""
     for turn in turns:
         mini.serve(turn, by("a", 30, run=run, steps=STEPS, final=final), answer=1)
 

@@ -33,7 +33,10 @@ def test_findings_unknown_key_near_a_known_one_is_suggested() -> None:
 @pytest.mark.parametrize(
     ("rest", "known"),
     [
-        ({"policy": {"zzz": 1}}, "mode, prefetch_depth, prefetch_tokens, untagged_steps, untagged_share, max_defer"),
+        (
+            {"policy": {"zzz": 1}},
+            "mode, prefetch_depth, prefetch_tokens, untagged_steps, untagged_share, max_defer",
+        ),
         ({"workload": {"zzz": 1}}, "runs, concurrency, dynamic_tokens, max_calls, seed"),
         ({"agent": {"fixed_tokens": 8, "after": {"any": ["b"], "zzz": 1}}}, "any"),
         (
