@@ -17,7 +17,6 @@ class Column(NamedTuple):
     right: bool = True  # aligned to the right, as numbers are
     stretch: bool = False  # takes the room that is left
     rank: int = 0  # where there is no room for all, the highest goes first
-    most: int = 10_000  # up to which it stretches
 
 
 class Placed(NamedTuple):
@@ -38,14 +37,11 @@ def place(columns: Sequence[Column], width: int) -> list[Placed]:
     if len(kept) == 1:
         return [Placed(kept[0], width)]
     spare = width - _needed(kept)
-    stretching = [column for column in kept if column.stretch]
+    left = sum(column.stretch for column in kept)
     placed = []
     for column in kept:
-        extra = 0
-        if column.stretch:
-            extra = min(spare // len(stretching), column.most - column.width)
-            spare -= extra
-            stretching.remove(column)
+        extra = spare // left if column.stretch else 0
+        spare, left = spare - extra, left - column.stretch
         placed.append(Placed(column, column.width + extra))
     return placed
 

@@ -23,7 +23,8 @@ def draw(view: View, node_id: int, width: int) -> list[Line]:
     lines = _node(view, node_id, width)
     evictions = view.store.frame.evictions if view.store.frame else ()
     for record in reversed([one for one in evictions if one.node == node_id]):
-        lines += [[], _heading("evicted"), *_explanation(why_evicted(view.store, record), width)]
+        lines += [[]] if lines else []
+        lines += [_heading("evicted"), *_explanation(why_evicted(view.store, record), width)]
     return lines or [[Piece("it has left the tree, and nothing more is known of it", Ink.MUTED)]]
 
 
@@ -100,10 +101,10 @@ def _timeline(view: View, node: Node) -> list[Line]:
     lines: list[Line] = []
     for place, (state, until) in enumerate(zip(states, ends, strict=True)):
         since = ends[place + 1] if place < len(past) else None
-        lasted = f"for {figures.seconds(until - since)}" if since is not None else "before"
-        ago = f", until {figures.seconds(now - until)} ago" if place else ""
+        times = [f"for {figures.seconds(until - since)}"] if since is not None else []
+        times += [f"until {figures.seconds(now - until)} ago"] if place else []
         word = Piece(f"  {state:<11}", Ink.MUTED if place else Ink.PLAIN)
-        lines.append([state_piece(state, view.glyphs), word, Piece(lasted + ago, Ink.MUTED)])
+        lines.append([state_piece(state, view.glyphs), word, Piece(", ".join(times), Ink.MUTED)])
     return lines
 
 

@@ -9,13 +9,12 @@ from kvflow.tui.rows import Row
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import Part, bar
 from kvflow.tui.screen.columns import Column
-from kvflow.tui.screen.ink import Ink, Line, Piece, shorten
+from kvflow.tui.screen.ink import Ink, Line, Piece, shorten, width_of
 
 _SIZE = 12
 COLUMNS = (
     Column(Sorted.STATE, "st", 3, right=False),
-    Column(Sorted.ID, "node", 14, right=False, stretch=True, most=28),
-    Column(Sorted.AGENTS, "prefix of", 11, right=False, stretch=True),
+    Column(Sorted.ID, "node, prefix of", 26, right=False, stretch=True),
     Column(Sorted.STEPS, "steps", 6),
     Column(Sorted.WHY, "why", 8, right=False, rank=1),
     Column(Sorted.TOKENS, "tokens", 7),
@@ -35,7 +34,7 @@ INKS = {
     State.LOADING: Ink.LOADING,
     State.OFFLOADING: Ink.OFFLOADING,
 }
-_LEAST_ROOM = 8  # for a node's mark and number, whatever its level
+_LEAST_ROOM = 16  # for a node's mark, number and agents, whatever its level
 
 
 class Look(NamedTuple):
@@ -63,7 +62,7 @@ def used_ago(node: Node, look: Look) -> str:
     return figures.tokens(max(look.newest - node.last_access, 0))
 
 
-def cells(row: Row, look: Look, width_of_id: int, width_of_agents: int) -> dict[str, Line]:
+def cells(row: Row, look: Look, width_of_id: int) -> dict[str, Line]:
     """The cells of a row; a ghost and a node that is only on the way to a match are pale."""
     node = row.node
     pale = Ink.GHOST if row.ghost else Ink.MUTED if not row.matched else None
@@ -71,7 +70,6 @@ def cells(row: Row, look: Look, width_of_id: int, width_of_agents: int) -> dict[
     return {
         Sorted.STATE: [_state(row, look.glyphs)],
         Sorted.ID: _place(row, look, width_of_id),
-        Sorted.AGENTS: [Piece(_agents(node, look, width_of_agents), pale or Ink.STRONG)],
         Sorted.STEPS: [Piece(str(node.steps), pale or _urgency(node))],
         Sorted.WHY: [Piece(node.why, plain if node.why is Why.STEPS else pale or Ink.MUTED)],
         Sorted.TOKENS: [Piece(figures.tokens(node.tokens), plain)],
@@ -96,6 +94,7 @@ def _state(row: Row, glyphs: Glyphs) -> Piece:
 
 
 def _place(row: Row, look: Look, width: int) -> Line:
+    """Where in the tree a node is, and whose prefix ends there."""
     marks = {True: look.glyphs.expanded, False: look.glyphs.collapsed, None: " "}
     most = max((width - _LEAST_ROOM) // 2, 0)
     guide, deep = ("| ", ">") if look.plain else ("│ ", "»")
@@ -103,7 +102,9 @@ def _place(row: Row, look: Look, width: int) -> Line:
     if row.level > most:
         indent = guide * max(most - 2, 0) + f"{deep}{row.level} "
     ink = Ink.GHOST if row.ghost else Ink.PLAIN if row.matched else Ink.MUTED
-    return [Piece(indent, Ink.GHOST), Piece(f"{marks[row.expanded]} #{row.node.id}", ink)]
+    line = [Piece(indent, Ink.GHOST), Piece(f"{marks[row.expanded]} #{row.node.id} ", ink)]
+    names = _agents(row.node, look, width - width_of(line))
+    return [*line, Piece(names, Ink.STRONG if ink is Ink.PLAIN else ink)]
 
 
 def _agents(node: Node, look: Look, width: int) -> str:

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from kvflow.tui.filter import Filter
 from kvflow.tui.glyphs import Glyphs
 from kvflow.tui.options import ScreenOptions
+from kvflow.tui.rows import Column as Sorted
 from kvflow.tui.rows import Row, Rows, Sort, flatten, keep_selection
 from kvflow.tui.rows import View as RowsView
 from kvflow.tui.screen.columns import Placed, header, line_of, place
@@ -125,7 +126,7 @@ class TreeView(Listing):
         """The cells of a node."""
         widths = {column.name: width for column, width in placed}
         row = self._rows[index]
-        return line_of(placed, cells(row, self._look, widths["id"], widths["agents"]))
+        return line_of(placed, cells(row, self._look, widths["id"]))
 
     def row_component(self, index: int) -> str | None:
         """What has just changed stands out."""
@@ -135,7 +136,8 @@ class TreeView(Listing):
         """The titles; the one that is sorted by has an arrow."""
         glyphs, sort = self._look.glyphs, self.shown.sort
         arrow = glyphs.descending if sort.descending else glyphs.ascending
-        return header(placed, sort.column, arrow)
+        column = Sorted.ID if sort.column is Sorted.AGENTS else sort.column
+        return header(placed, column, arrow)
 
     def empty(self) -> str:
         """Why no node is shown."""

@@ -3,6 +3,7 @@ from support.top_pictures import text_of, view_of
 from support.top_scene import Scripted, evictions_at, frame_at, life, node
 
 from kvflow.frames import State
+from kvflow.tui.explain import why_evicted
 from kvflow.tui.screen.details import Details, draw
 
 
@@ -39,15 +40,16 @@ def test_details_tell_each_state_and_how_long_it_lasted():
     assert [line.split() for line in lines[at + 1 : at + 4]] == [
         [".", "H", "host", "for", "0.0s"],
         ["@", "M", "mirrored", "for", "2.0s,", "until", "0.0s", "ago"],
-        ["#", "D", "device", "before,", "until", "2.0s", "ago"],
+        ["#", "D", "device", "until", "2.0s", "ago"],
     ]
 
 
 def test_details_of_a_node_that_left_say_why_it_was_evicted():
     record = evictions_at(0)[5]
-    text_shown = drawn([frame_at(0)], record.node)
-    assert text_shown.lstrip().startswith("evicted\ndropped from the device: spent")
-    assert "has been asked for again" in text_shown
+    view = view_of([frame_at(0)])
+    explained = why_evicted(view.store, record)
+    lines = text_of(draw(view, record.node, 200)).splitlines()
+    assert lines == ["evicted", explained.verdict, *explained.reasons]
 
 
 def test_details_of_a_node_that_nothing_is_known_of_say_so():

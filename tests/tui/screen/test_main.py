@@ -174,7 +174,7 @@ async def test_capital_i_turns_the_order_round():
     async with shown(Scripted(FEW)) as pilot:
         await pilot.press("I")
         assert pilot.app.screen.tree_view.shown.sort == Sort(Column.ID, descending=True)
-        assert "node▼" in page(pilot)
+        assert "node, prefix of▼" in page(pilot)
 
 
 async def test_t_shows_a_list_and_the_tree_again():

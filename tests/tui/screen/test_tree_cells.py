@@ -16,8 +16,8 @@ def row(level=0, expanded=None, matched=True, ghost=False, **of_node):
     return Row(node(7, **of_node), level, expanded, matched, ghost, None)
 
 
-def cell(name, shown, look=LOOK, width=16):
-    return text_of([cells(shown, look, width, 12)[name]])
+def cell(name, shown, look=LOOK, width=26):
+    return text_of([cells(shown, look, width)[name]])
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_cells_state_is_told_by_glyph_and_letter(state, mark, plain):
 
 
 def test_cells_ghost_is_told_by_glyph_letter_and_pale_ink():
-    shown = cells(row(ghost=True), LOOK, 16, 12)
+    shown = cells(row(ghost=True), LOOK, 26)
     assert text_of([shown["state"]]) == "· x"
     assert {piece.ink for name in ("state", "id", "tokens") for piece in shown[name]} == {Ink.GHOST}
 
@@ -47,7 +47,7 @@ def test_cells_place_is_indented_by_level():
 
 
 def test_cells_place_too_deep_for_its_column_says_the_level():
-    assert cell("id", row(level=1200)) == "│ │ »1200   #7"
+    assert cell("id", row(level=1200)) == "│ │ │ »1200   #7"
 
 
 def test_cells_place_says_whether_it_is_expanded():
@@ -57,17 +57,17 @@ def test_cells_place_says_whether_it_is_expanded():
 
 def test_cells_agents_of_the_only_client_are_named_without_it():
     shown = row(agents=("peer/planner", "peer/reviewer"))
-    assert cell("agents", shown, LOOK._replace(client="peer")) == "planner rev…"
+    assert cell("id", shown, LOOK._replace(client="peer")) == "  #7 planner reviewer"
 
 
 def test_cells_agent_of_one_of_several_clients_keeps_its_name_when_short_of_room():
-    assert cell("agents", row(agents=("software-company/qa",))) == "software…/qa"
+    assert cell("id", row(agents=("software-company/engineer",))) == "  #7 software-co…/engineer"
 
 
 def test_cells_steps_that_decide_nothing_are_pale():
     near, spent = row(steps=1, why=Why.STEPS), row(steps=64, why=Why.SPENT)
-    assert cells(near, LOOK, 16, 12)["steps"][0].ink is Ink.ACCENT
-    assert cells(spent, LOOK, 16, 12)["steps"][0].ink is Ink.MUTED
+    assert cells(near, LOOK, 26)["steps"][0].ink is Ink.ACCENT
+    assert cells(spent, LOOK, 26)["steps"][0].ink is Ink.MUTED
 
 
 def test_cells_locks_and_hits_of_nobody_are_blank():
@@ -88,5 +88,5 @@ def test_cells_bytes_are_tokens_times_what_one_takes():
 
 
 def test_cells_node_that_is_only_on_the_way_to_a_match_is_pale():
-    shown = cells(row(matched=False, agents=("a/b",)), LOOK, 16, 12)
-    assert {shown[name][0].ink for name in ("agents", "tokens")} == {Ink.MUTED}
+    shown = cells(row(matched=False, hits=1), LOOK, 26)
+    assert {shown[name][0].ink for name in ("tokens", "hits")} == {Ink.MUTED}

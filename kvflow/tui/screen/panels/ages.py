@@ -42,7 +42,8 @@ def _wide(shares: Sequence[float], cells: int) -> list[float]:
 def _legend(curves: AgeCurves, width: int) -> Line:
     left = [Piece("hit", Ink.DEVICE), Piece(" over ", Ink.MUTED), Piece("evicted", Ink.OFFLOADING)]
     if curves.hit is None or curves.evicted is None:
-        return apart(left, [Piece("none yet", Ink.MUTED)], width)
+        none = "no hit" if curves.hit is None else "no eviction"
+        return apart(left, [Piece(none, Ink.MUTED)], width)
     overlap = sum(map(min, curves.hit, curves.evicted))
     right = [Piece("overlap ", Ink.MUTED), Piece(figures.share(overlap), Ink.STRONG)]
     return apart(left, right, width)

@@ -25,7 +25,7 @@ def test_ages_overlap_is_what_both_curves_cover():
 
 
 def test_ages_without_an_eviction_says_so():
-    assert "none yet" in text_of(draw(view((5, 0, 0), (0, 0, 0)), 40, 6))
+    assert "no eviction" in text_of(draw(view((5, 0, 0), (0, 0, 0)), 40, 6))
 
 
 def test_ages_of_a_server_that_does_not_tell_says_so():
