@@ -76,7 +76,7 @@ def mount(app: Any, collector: Collector) -> None:
 
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    registry.register(collector)  # type: ignore[arg-type]
+    registry.register(collector)
     route.app = make_asgi_app(registry=registry)
 
 
