@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+
+import typer
 
 from kvflow.cli.console import err
 from kvflow.cli.top_print import Printer, forget_stdout
@@ -45,7 +46,7 @@ class Session:
         Raises:
             KvflowError: the server cannot be reached or asked, or the recording not written.
         """
-        with _ended_by_sigterm(), _while_somebody_reads():
+        with _while_somebody_reads():
             if self.record is None:
                 asyncio.run(self._watch(source, None))
                 return
@@ -72,17 +73,18 @@ class Session:
         store, mode = Store(), self.printer.mode
         patience_s = _WHOLE_TREE_S if mode.is_single else source.interval_s
         waiting_since = time.monotonic()
-        async with _troubles_told(source), aclosing(source.frames()) as frames:
-            async for frame in frames:
-                store.apply(frame)
-                if recorder is not None:
-                    recorder.add(store)
-                if more_follows(frame) and time.monotonic() - waiting_since < patience_s:
-                    continue
-                self.printer.show(store, source.status, source.label)
-                waiting_since = time.monotonic()
-                if mode.is_single:
-                    return
+        with _ended_by_sigterm():
+            async with _troubles_told(source), aclosing(source.frames()) as frames:
+                async for frame in frames:
+                    store.apply(frame)
+                    if recorder is not None:
+                        recorder.add(store)
+                    if more_follows(frame) and time.monotonic() - waiting_since < patience_s:
+                        continue
+                    self.printer.show(store, source.status, source.label)
+                    waiting_since = time.monotonic()
+                    if mode.is_single:
+                        return
 
     @contextmanager
     def _narrated(self, source: LiveSource) -> Iterator[None]:
@@ -127,13 +129,26 @@ def _while_somebody_reads() -> Iterator[None]:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let a SIGTERM end what is done properly, so that a recording is whole."""
+    """Let a SIGTERM end the running task in its own time, so that a recording is whole.
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(ExitCode.TERMINATED)
+    Raises:
+        typer.Exit: there was one.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    terminated = False
 
-    before = signal.signal(signal.SIGTERM, end)
+    def end() -> None:
+        nonlocal terminated
+        terminated = True
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, end)
     try:
         yield
+    except asyncio.CancelledError:
+        if not terminated:
+            raise
+        raise typer.Exit(ExitCode.TERMINATED) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        loop.remove_signal_handler(signal.SIGTERM)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -162,10 +163,10 @@ class LiveSource:
 
     async def _rest(self, seconds: float) -> None:
         self._wake.clear()
-        try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
-        except TimeoutError:
-            return
+        # Python 3.11's wait_for can swallow a cancellation, which would go on for ever.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
 
 _CONNECTING = Status(Link.CONNECTING, "CONNECTING")

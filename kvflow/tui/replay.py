@@ -146,7 +146,8 @@ class ReplaySource:
         elif self._endless and not self._paused:
             wait_s = _END_S
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), wait_s)
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
 
     def _frame(self, number: int) -> Frame:
         """What leads from the frame that is shown to another one, as one frame."""

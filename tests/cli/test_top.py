@@ -12,7 +12,7 @@ import pytest
 import typer
 from support.frame_server import Answer, FrameServer
 from support.frames import EPOCH_S, ChangingServer, busy_frame, make_frame, make_node
-from support.processes import wait_until
+from support.processes import PATIENCE_S, wait_until
 from support.recordings import recorded
 from typer.testing import CliRunner, Result
 
@@ -234,9 +234,12 @@ def test_top_without_a_screen_records_until_it_is_terminated(tmp_path: Path) -> 
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
-            wait_until(lambda: len(server.asked) > 2, "the third frame")
-            process.terminate()
-            stdout, stderr = process.communicate()
+            try:
+                wait_until(lambda: len(server.asked) > 2, "the third frame")
+                process.terminate()
+                stdout, stderr = process.communicate(timeout=PATIENCE_S)
+            finally:
+                process.kill()
     assert (process.returncode, stdout) == (143, "")
     assert stderr.splitlines()[0] == f"recording {server.url} to {file}; Ctrl-C ends it"
     recording = Recording(file)
