@@ -9,6 +9,7 @@ from itertools import islice
 from kvflow.frames import AgentState, Frame
 from kvflow.tui.glyphs import ASCII, UNICODE
 from kvflow.tui.history import hit_shares
+from kvflow.tui.rows import Column as Sorted
 from kvflow.tui.rows import Rows, Sort
 from kvflow.tui.screen import figures, tree_cells
 from kvflow.tui.screen.chart import Part, bar
@@ -172,9 +173,10 @@ def _tree(view: View, frame: Frame, rows: Rows, sort: Sort, width: int, most: in
     placed = place(tree_cells.COLUMNS, width)
     widths = {column.name: cells for column, cells in placed}
     arrow = view.glyphs.descending if sort.descending else view.glyphs.ascending
-    lines = [header(placed, sort.column, arrow)]
+    column = Sorted.ID if sort.column is Sorted.AGENTS else sort.column  # they share one
+    lines = [header(placed, column, arrow)]
     for row in islice(rows, most):
-        shown = tree_cells.cells(row, look, widths["id"], widths["agents"])
+        shown = tree_cells.cells(row, look, widths["id"])
         lines.append(line_of(placed, shown))
     known = len(view.store.tree.nodes)
     if known < frame.tree_nodes:
