@@ -15,6 +15,7 @@ from kvflow.policy.rank import Rank
 
 Outcome = Literal["demoted", "dropped"]
 _KEPT_RECORDS = 512
+_REGRETTABLE = 256  # each may cost every call a look at its tokens
 
 
 class Leaving(NamedTuple):
@@ -40,7 +41,7 @@ class Ledger:
     def __init__(self) -> None:
         self.ages = Ages()
         self.hits = Hits()
-        self.regrets = Regrets(_KEPT_RECORDS)
+        self.regrets = Regrets(_REGRETTABLE)
         self.evicted_tokens: dict[Tier, int] = {"device": 0, "host": 0}
         self.regretted_tokens = 0
         self.not_backed_up_tokens = 0

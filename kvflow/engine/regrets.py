@@ -5,8 +5,8 @@ one digest, and that is excluded for all purposes: a digest is 128 bits of keyed
 namespace and over every token id from the root to the node's end, not over the node's own tokens
 alone; the length must be equal too; and the key is drawn at start, so that nobody can prepare two
 that collide (by chance: one in 10^32 for each comparison). What comes before that, a short hash of
-the last tokens, only saves work and never decides. Digests leave the process in no frame, metric
-or log.
+two of the last tokens, only saves work and never decides. Digests leave the process in no frame,
+metric or log.
 """
 
 import os
@@ -20,7 +20,7 @@ Tier = Literal["device", "host"]
 Namespace = tuple[str | None, str | None]
 """(extra key, cache salt): prompts of two namespaces never share KV."""
 
-_TAIL = 8  # tokens of the short hash
+_TAIL = 4  # tokens, of which the short hash takes the first and the last
 _TOKEN_BYTES = 8
 
 
@@ -51,26 +51,25 @@ class Regrets:
     def __init__(self, most: int) -> None:
         self._most = most
         self._key = os.urandom(16)
+        self._seed = int.from_bytes(os.urandom(8))
         self._states: dict[int, Any] = {}  # hashes of the paths to nodes in the tree
         self._latest: deque[_Watched] = deque()
         self._seqs: dict[Path, dict[Tier, int]] = {}
-        self._tails: Counter[tuple[int, int]] = Counter()  # paths by (length, tail)
-        self._lengths: Counter[int] = Counter()
+        self._tails: dict[int, Counter[int]] = {}  # paths by tail, by length
 
     def path(self, node: Any) -> Path | None:
         """The path to a node that is still in the tree; None for pairs of tokens (EAGLE)."""
         if node.key.is_bigram:
             return None
-        ids, length = array("q", node.key.raw_token_ids()), 0
+        ids, length = array("q", node.key.raw_token_ids()), len(node.key)
         above = node.parent
         while above.parent is not None:
             length += len(above.key)
             above = above.parent
         state = self._state(node.parent, (node.key.extra_key, node.key.cache_salt)).copy()
         state.update(ids.tobytes())
-        if len(ids) < _TAIL and node.parent.parent is not None:
-            ids = array("q", _last(node, _TAIL))
-        return Path(length + len(node.key), self._tail(ids[-_TAIL:].tobytes()), state.digest())
+        tail = ids if len(ids) >= _TAIL else _last(node, _TAIL)
+        return Path(length, self._tail(tail, len(tail)), state.digest())
 
     def removed(self, node: int) -> None:
         """A node left the tree."""
@@ -89,8 +88,7 @@ class Regrets:
         self._latest.append(_Watched(path, tier, seq))
         if path not in self._seqs:
             self._seqs[path] = {}
-            self._tails[path.length, path.tail] += 1
-            self._lengths[path.length] += 1
+            self._tails.setdefault(path.length, Counter())[path.tail] += 1
         self._seqs[path][tier] = seq
 
     def asked(
@@ -108,20 +106,19 @@ class Regrets:
             Numbers of the evictions that it regrets: of what it asks for and what is not there.
             Each once.
         """
-        if not self._lengths:
-            return []
-        ids = array("q", prompt).tobytes()
         lengths = sorted(
             length
-            for length in self._lengths
-            if device < length <= len(prompt)
-            and (length, self._tail(_cut(ids, length))) in self._tails
+            for length, tails in self._tails.items()
+            if device < length <= len(prompt) and self._tail(prompt, length) in tails
         )
-        state, done, regretted = self._begin(namespace), 0, []
+        if not lengths:
+            return []
+        ids = array("q", prompt).tobytes()
+        state, done, regretted = self._begin(namespace), 0, list[int]()
         for length in lengths:
             state.update(ids[done * _TOKEN_BYTES : length * _TOKEN_BYTES])
             done = length
-            path = Path(length, self._tail(_cut(ids, length)), state.copy().digest())
+            path = Path(length, self._tail(prompt, length), state.copy().digest())
             tiers = self._seqs.get(path, {})
             gone = [tier for tier in tiers if tier == "device" or cached < length]
             regretted += [tiers.pop(tier) for tier in gone]
@@ -147,8 +144,8 @@ class Regrets:
             state.update(b"%d:" % (-1 if part is None else len(text)) + text)
         return state
 
-    def _tail(self, ids: bytes) -> int:
-        return hash(self._key + ids)
+    def _tail(self, ids: Sequence[int], length: int) -> int:
+        return hash((self._seed, ids[max(0, length - _TAIL)], ids[length - 1]))
 
     def _drop(self, oldest: _Watched) -> None:
         path, tier, seq = oldest
@@ -159,8 +156,9 @@ class Regrets:
             del tiers[tier]
         if not tiers:
             del self._seqs[path]
-            _less(self._tails, (path.length, path.tail))
-            _less(self._lengths, path.length)
+            _less(self._tails[path.length], path.tail)
+            if not self._tails[path.length]:
+                del self._tails[path.length]
 
 
 def _last(node: Any, count: int) -> list[int]:
@@ -170,11 +168,6 @@ def _last(node: Any, count: int) -> list[int]:
         found = [*list(node.key.raw_token_ids())[len(found) - count :], *found]
         node = node.parent
     return found
-
-
-def _cut(ids: bytes, length: int) -> bytes:
-    """The last token ids of a prompt's first `length`."""
-    return ids[max(0, length - _TAIL) * _TOKEN_BYTES : length * _TOKEN_BYTES]
 
 
 def _less(counter: Counter[Any], key: Any) -> None:

@@ -138,7 +138,7 @@ def test_memory_is_bounded_by_what_is_watched_and_by_the_tree(tree):
         regrets.asked([seq, seq + 1], HERE, 0, 0)
         regrets.removed(above.id)
     assert not regrets._states
-    assert max(map(len, (regrets._latest, regrets._seqs, regrets._tails, regrets._lengths))) <= 4
+    assert max(map(len, (regrets._latest, regrets._seqs, regrets._tails))) <= 4
 
 
 WORDS = st.lists(st.integers(0, 1), min_size=1, max_size=12)
