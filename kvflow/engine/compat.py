@@ -108,6 +108,7 @@ NAMES = (
     Name(_POLICY + "AddReqResult.CONTINUE"),
     Name("sglang.srt.managers.tokenizer_control_mixin:_COMMUNICATOR_SPECS"),
     Name("sglang.srt.managers.io_struct:hook_custom_types"),
+    Name("sglang.srt.managers.scheduler_components.output_sender:SenderWrapper", ("socket",)),
 )
 
 FIELDS = {
