@@ -105,9 +105,9 @@ def _use(document: Document) -> list[str]:
 _COUNTED = {
     "prefetches": "prefetches",
     "prefetched_tokens": "tokens prefetched",
-    "prefetched_used_tokens": "of these, used",
-    "prefetched_late_tokens": "of these, late",
-    "prefetched_wasted_tokens": "never used",
+    "prefetched_used_tokens": "prefetched tokens found by a call",
+    "prefetched_late_tokens": "found while still on their way",
+    "prefetched_wasted_tokens": "evicted before any call found them",
     "waits": "forwards that waited for a load",
     "demand_bytes": "bytes loaded on demand",
     "h2d_bytes": "bytes loaded in all",
