@@ -44,7 +44,8 @@ async def shown(
             for frame in source.past():
                 app._store.apply(frame)
         async with app.run_test(size=size) as pilot:
-            await pilot.app.workers.wait_for_complete()
+            if isinstance(source, Scripted):
+                await pilot.app.workers.wait_for_complete()
             await pilot.pause()
             yield pilot
 

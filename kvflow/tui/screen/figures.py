@@ -20,7 +20,8 @@ def rate(gbps: float | None) -> str:
     """GB/s, 10^9 bytes, in at most 5 characters; a dash where it is not known."""
     if gbps is None:
         return "-"
-    return f"{gbps:.2f}" if gbps < 10 else f"{gbps:.1f}" if gbps < 100 else f"{gbps:.0f}"
+    decimals = 3 if 0 < gbps < 0.0995 else 2 if gbps < 9.995 else 1 if gbps < 99.95 else 0
+    return f"{gbps:.{decimals}f}"
 
 
 def share(part: float | None) -> str:

@@ -34,7 +34,7 @@ INKS = {
     State.LOADING: Ink.LOADING,
     State.OFFLOADING: Ink.OFFLOADING,
 }
-_LEAST_ROOM = 16  # for a node's mark, number and agents, whatever its level
+_LEAST_ROOM = 12  # for a node's mark, number and agents, whatever its level
 
 
 class Look(NamedTuple):

@@ -79,17 +79,6 @@ class TreeView(Listing):
         """The id of the node under the cursor."""
         return self._rows.id_at(self.cursor) if self.cursor < len(self._rows) else None
 
-    def select(self, node_id: int) -> bool:
-        """Put the cursor on a node, with all above it expanded. False if it is not shown."""
-        above = {node.id for node in self._store.tree.path(node_id)[:-1]}
-        if self._collapsed & above:
-            self._collapsed -= above
-            self._flatten()
-        place = self._rows.place(node_id)
-        if place is not None:
-            self._go(place)
-        return place is not None
-
     @property
     def rows(self) -> Rows:
         """All rows, as they are shown."""

@@ -7,6 +7,7 @@ from support.top_scene import Played, Scripted, frame_at, life
 
 from kvflow.errors import KvflowError
 from kvflow.frames import Frame
+from kvflow.tui.live import LiveSource
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.recording import Recording
 from kvflow.tui.screen.app import TopApp
@@ -120,6 +121,17 @@ async def test_brackets_do_nothing_to_a_live_server():
     async with shown(Scripted(FEW)) as pilot:
         await pilot.press("left_square_bracket", "right_curly_bracket")
         assert pilot.app.is_running
+
+
+async def test_server_that_is_not_there_is_said_and_asked_for_again():
+    async with shown(LiveSource("http://127.0.0.1:9")) as pilot:
+        for _ in range(100):
+            await pilot.pause(0.1)
+            if "DISCONNECTED (retry" in text(pilot)[0]:
+                break
+        assert "DISCONNECTED (retry" in text(pilot)[0]
+        assert "hint" in text(pilot)[1]
+        assert "waiting for the first frame" in page(pilot)
 
 
 # Files

@@ -37,9 +37,10 @@ def test_size_shows_powers_of_1024(count, shown):
 
 
 @pytest.mark.parametrize(
-    ("gbps", "shown"), [(None, "-"), (0.123, "0.12"), (12.34, "12.3"), (123.4, "123")]
+    ("gbps", "shown"),
+    [(None, "-"), (0, "0.00"), (0.0049, "0.005"), (0.123, "0.12"), (12.34, "12.3"), (123.4, "123")],
 )
-def test_rate_shows_three_digits(gbps, shown):
+def test_rate_shows_about_three_digits(gbps, shown):
     assert figures.rate(gbps) == shown
 
 

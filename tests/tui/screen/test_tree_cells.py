@@ -47,7 +47,7 @@ def test_cells_place_is_indented_by_level():
 
 
 def test_cells_place_too_deep_for_its_column_says_the_level():
-    assert cell("id", row(level=1200)) == "│ │ │ »1200   #7"
+    assert cell("id", row(level=1200)) == "│ │ │ │ │ »1200   #7"
 
 
 def test_cells_place_says_whether_it_is_expanded():

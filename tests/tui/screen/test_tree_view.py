@@ -161,14 +161,6 @@ async def test_fold_stays_while_the_server_goes_on():
         assert ids(pilot) == [2]
 
 
-async def test_select_unfolds_what_is_above():
-    async with shown(Scripted(FEW)) as pilot:
-        await pilot.press("C")
-        assert tree(pilot).select(12)
-        assert tree(pilot).selected == 12
-        assert not tree(pilot).select(999)
-
-
 # Size
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+from kvflow.telemetry.model import Gpu
 from kvflow.tui.history import Point
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import area
-from kvflow.tui.screen.ink import Ink, Line, Piece, apart
+from kvflow.tui.screen.ink import Ink, Line, Piece, apart, width_of
 from kvflow.tui.screen.series import rounded_up, series
 from kvflow.tui.screen.view import View
 
@@ -17,19 +18,41 @@ def draw(view: View, width: int, height: int) -> list[Line]:
         return [[Piece("no host tier", Ink.MUTED)]]
     rows = max(height - 2, 2)
     upper = (rows + 1) // 2
-    h2d = _values(view, width, lambda point: point.h2d_gbps)
-    d2h = _values(view, width, lambda point: point.d2h_gbps)
+    h2d = _values(view, width, _h2d)
+    d2h = _values(view, width, _d2h)
     top = rounded_up(max([*h2d, *d2h], default=0.0))
     up = area(h2d, width, upper, top, plain=view.plain)
     down = area(d2h, width, rows - upper, top, downwards=True, plain=view.plain)
+    scale = f"0 to {top:g}" if top else ""
     return [
-        _label(
-            view, "H2D", Ink.LOADING, width, lambda p: p.h2d_gbps, f"0 to {top:g}" if top else ""
-        ),
+        _label("H2D", Ink.LOADING, _now(view, _h2d), [_nvml(view, _received), scale], width),
         *([Piece(row, Ink.LOADING)] for row in up),
         *([Piece(row, Ink.OFFLOADING)] for row in down),
-        _label(view, "D2H", Ink.OFFLOADING, width, lambda p: p.d2h_gbps, _pending(view)),
+        _label(
+            "D2H", Ink.OFFLOADING, _now(view, _d2h), [_nvml(view, _sent), _pending(view)], width
+        ),
     ]
+
+
+def _h2d(point: Point) -> float | None:
+    return point.h2d_gbps
+
+
+def _d2h(point: Point) -> float | None:
+    return point.d2h_gbps
+
+
+def _received(gpu: Gpu) -> float | None:
+    return gpu.pcie_rx_gbps
+
+
+def _sent(gpu: Gpu) -> float | None:
+    return gpu.pcie_tx_gbps
+
+
+def _now(view: View, pick: Callable[[Point], float | None]) -> float | None:
+    points = view.store.history.points
+    return pick(points[-1]) if points else None
 
 
 def _values(view: View, width: int, pick: Callable[[Point], float | None]) -> list[float]:
@@ -37,22 +60,26 @@ def _values(view: View, width: int, pick: Callable[[Point], float | None]) -> li
     return series(points, pick, window_s=view.window_s, most=2 * width)
 
 
-def _label(
-    view: View,
-    name: str,
-    ink: Ink,
-    width: int,
-    pick: Callable[[Point], float | None],
-    note: str,
-) -> Line:
-    points = view.store.history.points
-    now = pick(points[-1]) if points else None
-    value = [
+def _label(name: str, ink: Ink, gbps: float | None, notes: list[str], width: int) -> Line:
+    """A way and its rate, and of the notes, the weightiest first, what there is room for."""
+    left = [
         Piece(f"{name} ", ink),
-        Piece(figures.rate(now), Ink.STRONG),
+        Piece(figures.rate(gbps), Ink.STRONG),
         Piece(" GB/s", Ink.MUTED),
     ]
-    return apart(value, [Piece(note, Ink.MUTED)], width)
+    said = ""
+    for note in filter(None, notes):
+        longer = f"{said}  {note}" if said else note
+        if width_of(left) + 1 + len(longer) <= width:
+            said = longer
+    return apart(left, [Piece(said, Ink.MUTED)], width)
+
+
+def _nvml(view: View, pick: Callable[[Gpu], float | None]) -> str:
+    """All traffic on the links of this machine's GPUs, as their driver counts it."""
+    rates = [pick(gpu) for gpu in view.sample.gpus] if view.sample else []
+    known = [rate for rate in rates if rate is not None]
+    return f"NVML {figures.rate(sum(known))}" if known else ""
 
 
 def _pending(view: View) -> str:

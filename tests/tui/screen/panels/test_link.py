@@ -2,6 +2,7 @@ from support.top_pictures import inks_of, text_of, view_of
 from support.top_scene import frame_at
 
 from kvflow.frames import Traffic
+from kvflow.telemetry.model import Gpu, Sample
 from kvflow.tui.screen.ink import Ink, width_of
 from kvflow.tui.screen.panels.link import draw
 
@@ -42,6 +43,20 @@ def test_link_draws_both_ways_on_one_scale_from_the_middle():
 def test_link_says_how_much_is_still_to_be_copied():
     drawn = text_of(draw(view_of(seconds_of((0, 0), (1, 0), pending=3 * 2**20)), 30, 6))
     assert "3.0Mi to go" in drawn
+
+
+def test_link_has_what_the_driver_counts_beside_what_the_engine_copied():
+    gpus = (Gpu(0, "a", pcie_rx_gbps=12.0, pcie_tx_gbps=1.5), Gpu(1, "b", pcie_rx_gbps=3.0))
+    view = view_of(seconds_of((0, 0), (1, 0)), sample=Sample(0.0, gpus))
+    rows = text_of(draw(view, 40, 6)).splitlines()
+    assert rows[0].split() == ["H2D", "1.00", "GB/s", "NVML", "15.0", "0", "to", "1"]
+    assert rows[-1].split() == ["D2H", "0.00", "GB/s", "NVML", "1.50"]
+
+
+def test_link_where_it_is_narrow_drops_the_lighter_note():
+    gpus = (Gpu(0, "a", pcie_rx_gbps=12.0),)
+    view = view_of(seconds_of((0, 0), (1, 0)), sample=Sample(0.0, gpus))
+    assert text_of(draw(view, 28, 6)).splitlines()[0].split()[-2:] == ["NVML", "12.0"]
 
 
 def test_link_without_a_host_tier_says_so():
