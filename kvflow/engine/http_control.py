@@ -10,9 +10,9 @@ from sglang.srt.utils.auth import AuthLevel, auth_level
 
 from kvflow.engine import prepare, settings, workflows
 from kvflow.engine.asking import ask
-from kvflow.engine.http_errors import ControlError
+from kvflow.engine.http_errors import ControlError, ControlRoute
 
-router = APIRouter(prefix="/kvflow", tags=["kvflow"])
+router = APIRouter(prefix="/kvflow", tags=["kvflow"], route_class=ControlRoute)
 registered = workflows.Workflows()
 _registering = asyncio.Lock()
 _Name = Annotated[str, Path(max_length=128)]

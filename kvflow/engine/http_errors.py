@@ -1,9 +1,12 @@
 """Errors of the control plane as an HTTP client reads them: what, why, and what to do."""
 
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 
 
 class ControlError(Exception):
@@ -29,3 +32,22 @@ async def answer(_: Request, error: Exception) -> JSONResponse:
     """FastAPI's handler for a ControlError."""
     assert isinstance(error, ControlError)
     return JSONResponse(error.body(), error.status)
+
+
+class ControlRoute(APIRoute):
+    """A route whose refusals of parameters read like every other error of the control plane."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """As FastAPI's."""
+        handle = super().get_route_handler()
+
+        async def refusing(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                why = "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+                raise ControlError(
+                    400, "a parameter makes no sense", why, "/docs describes them"
+                ) from error
+
+        return refusing

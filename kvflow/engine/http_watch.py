@@ -11,13 +11,13 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sglang.srt.utils.auth import AuthLevel, auth_level
 
 from kvflow.engine.asking import ask
-from kvflow.engine.http_errors import ControlError
+from kvflow.engine.http_errors import ControlError, ControlRoute
 from kvflow.engine.snapshot_limits import DEFAULT_NODES, MOST_NODES
 from kvflow.engine.watchers import Watchers
 
 MOST_STREAMS = 64
 _LONGEST_INTERVAL_S = 60.0
-router = APIRouter(prefix="/kvflow", tags=["kvflow"])
+router = APIRouter(prefix="/kvflow", tags=["kvflow"], route_class=ControlRoute)
 _Nodes = Annotated[int, Query(ge=0, le=MOST_NODES, description="Most nodes of the tree.")]
 
 
