@@ -112,7 +112,7 @@ class Listing(Painted, ScrollView, can_focus=True):
         """The header, then the rows from where the table is scrolled to."""
         width = self.room.width
         if y == 0:
-            return self.strip(self.header_line(self.placed(width)), width, "line--header")
+            return self.strip(self.header_line(self.placed(width)), width)
         look = self._look_of(y)
         if look is None:
             said = y == 1 and not self.row_count()

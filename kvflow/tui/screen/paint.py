@@ -20,7 +20,6 @@ class Painted(Widget):
         "line--cursor",
         "line--cursor-blurred",
         "line--changed",
-        "line--header",
     }
 
     def __init__(self, *, id: str | None = None, **other: Any) -> None:  # noqa: A002
@@ -77,9 +76,14 @@ class Painted(Widget):
             style = self.rich_style
             if component is not None:
                 line = self.get_component_rich_style(component)
-                style += Style(bgcolor=line.bgcolor, underline=line.underline)
+                style += Style(
+                    bgcolor=line.bgcolor,
+                    bold=line.bold,
+                    underline=line.underline,
+                    reverse=line.reverse,
+                )
             inked = self.get_component_rich_style(f"ink--{ink}")
             # Not its background, which is the widget's own: it would hide the line's.
-            style += Style(color=inked.color, bold=inked.bold)
+            style += Style(color=inked.color, bold=inked.bold or None, dim=inked.dim)
             self._styles_of[ink, component] = style
         return style

@@ -51,8 +51,9 @@ def pictures(snapshot):
     return snapshot.use_extension(SvgSnapshot)
 
 
-async def look(source=None, size=WIDE, keys=(), **other):
+async def look(source=None, size=WIDE, keys=(), theme="kvflow", **other):
     async with shown(source, size, **other) as pilot:
+        pilot.app.theme = theme
         await pilot.press(*keys)
         await pilot.pause()
         await pilot.app.animator.wait_until_complete()
@@ -104,3 +105,7 @@ async def test_10000_nodes(pictures):
 
 async def test_ascii(pictures):
     assert await look(options=ScreenOptions(ascii=True)) == pictures
+
+
+async def test_terminals_own_colours(pictures):
+    assert await look(keys=["down"], theme="ansi-dark") == pictures
