@@ -90,6 +90,10 @@ def command(
     log_file: Annotated[
         Path | None, typer.Option(help="SGLang's log.", show_default="the user's log folder")
     ] = None,
+    warm: Annotated[
+        bool,
+        typer.Option("--warm", help="Compute the recipe's prefixes before the first call comes."),
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show SGLang's log on stderr too.")
     ] = False,
@@ -107,6 +111,12 @@ def command(
     from kvflow.recipe.load import find, load
 
     loaded = load(find(recipe)) if recipe is not None else None
+    if warm and loaded is None:
+        raise UsageError(
+            "--warm has nothing to warm",
+            "prefixes are a recipe's",
+            "kvflow serve --recipe F --warm",
+        )
     api_key = _read_key(api_key_file) if api_key_file is not None else None
     options = Options(
         device=choose(device, os.environ),
@@ -133,6 +143,8 @@ def command(
             recipe=recipe,
             as_json=as_json,
             echo=_echo(narrator, api_key) if verbose else _ignore,
+            warm=loaded if warm else None,
+            api_key=api_key,
         )
         raise typer.Exit(session.run())
 

@@ -1,5 +1,6 @@
 """One session of `kvflow serve`: from the checks before the start to the last process's end."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -15,6 +16,8 @@ import psutil
 from kvflow.cli.serve_narrator import Narrator
 from kvflow.engine.launch import Interrupts, Launch, Server, before_start, demo, verify
 from kvflow.engine.state import ServerState, announced
+from kvflow.errors import KvflowError
+from kvflow.recipe.load import Loaded
 
 _DRAIN_S = 30.0
 _LOOK_S = 0.2
@@ -32,6 +35,8 @@ class Session:
         recipe: the recipe as it was typed, for the commands to type next.
         as_json: whether to print the server's state instead of its URL.
         echo: shown each new batch of SGLang's log lines.
+        warm: a recipe whose fixed prefixes are to be computed before the server is announced.
+        api_key: that the server asks for.
     """
 
     launch: Launch
@@ -41,6 +46,8 @@ class Session:
     recipe: str | None
     as_json: bool
     echo: Callable[[list[str]], None]
+    warm: Loaded | None = None
+    api_key: str | None = None
 
     def run(self) -> int:
         """Serve until a signal asks for the end.
@@ -60,6 +67,7 @@ class Session:
             self.narrator.say(f"SGLang's log: {self.log}")
             if self._start(server, interrupts):
                 verify.plugin(self.launch, self.log)
+                self._warm(interrupts)
                 with announced(self._state()):
                     self._watch(server, interrupts)
             if not interrupts.count:
@@ -75,6 +83,27 @@ class Session:
             if interrupts.count:
                 return False
         return True
+
+    def _warm(self, interrupts: Interrupts) -> None:
+        """Bring the recipe's prefixes into the host tier. A server that stays cold serves, too."""
+        if self.warm is None:
+            return
+        try:
+            asyncio.run(self._warm_each(self.warm, interrupts))
+        except KvflowError as error:
+            self.narrator.say(f"warning: not every prefix is warm: {error.what}: {error.why}")
+
+    async def _warm_each(self, loaded: Loaded, interrupts: Interrupts) -> None:
+        from kvflow.client.server import connect
+        from kvflow.client.warm import warm
+
+        number, agents = 0, len(loaded.recipe.agents)
+        async with connect(self.launch.url, api_key=self.api_key) as server:
+            async for agent in warm(loaded, server):
+                if interrupts.count:
+                    return
+                number += 1
+                self.narrator.phase(f"warming {agent}, {number} of {agents}")
 
     def _state(self) -> ServerState:
         return ServerState(

@@ -169,6 +169,14 @@ def test_serve_whose_stdout_is_gone_serves_on(kvflow: Kvflow) -> None:
     assert "Traceback" not in kvflow.stderr
 
 
+def test_serve_warm_that_cannot_be_warmed_says_so_and_serves(kvflow: Kvflow) -> None:
+    recipe = write_recipe(kvflow.folder, {"a": {}})
+
+    kvflow.ready("--recipe", str(recipe), "--warm")
+
+    assert "warning: not every prefix is warm: " in kvflow.stderr
+
+
 def test_serve_killed_leaves_no_process_and_a_file_that_is_seen_through(kvflow: Kvflow) -> None:
     process = kvflow.ready()
     below = kvflow.below

@@ -52,6 +52,11 @@ def test_dry_run_prints_the_command_and_touches_nothing(home: Path) -> None:
     assert list(home.iterdir()) == []
 
 
+def test_warm_without_a_recipe_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing to warm"):
+        run("--warm")
+
+
 def test_dry_run_json_is_the_same_command() -> None:
     printed = json.loads(dry("--json").stdout)
 

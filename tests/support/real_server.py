@@ -123,9 +123,11 @@ class RealServer:
         return self.get("/kvflow/snapshot?nodes=2000")
 
 
-def tag(agent: str, *, run: str = "r", workflow: str = "cycle", **more: Any) -> dict[str, Any]:
+def tag(
+    agent: str, *, run: str = "r", workflow: str = "cycle", client: str = "t", **more: Any
+) -> dict[str, Any]:
     """The custom_params of a call."""
-    return {"kvflow": {"client": "t", "workflow": workflow, "run": run, "agent": agent, **more}}
+    return {"kvflow": {"client": client, "workflow": workflow, "run": run, "agent": agent, **more}}
 
 
 @contextlib.contextmanager

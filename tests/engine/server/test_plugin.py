@@ -6,9 +6,13 @@ from collections.abc import Iterator
 import openai
 import pytest
 from support.real_server import Answer, RealServer, Refused, running, tag
+from support.recipes import make_recipe
 
 from kvflow.client import Run
 from kvflow.client.openai import as_agent
+from kvflow.client.server import connect
+from kvflow.client.warm import warm
+from kvflow.workload import fixed_ids
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -49,14 +53,17 @@ def steps(speaking: int, agents: int) -> dict[str, int]:
     return {f"a{i}": (i - speaking) % agents or agents for i in range(agents)}
 
 
-def cycle(server: RealServer, agents: int, rounds: int, run: str) -> Iterator[bool]:
+def cycle(
+    server: RealServer, agents: int, rounds: int, run: str, client: str = "t", tells: bool = True
+) -> Iterator[bool]:
     """Walk agents in a cycle; for each call whether its fixed prefix was on the device."""
     suffixes = random.Random(run)
     for call in range(agents * rounds):
         speaking = call % agents
         # A run that is not ended is expected to go on: its agents keep their steps for a while.
         final = call == agents * rounds - 1
-        hint = tag(f"a{speaking}", run=run, fixed_tokens=FIXED, final=final)
+        told = {"fixed_tokens": FIXED} if tells else {}
+        hint = tag(f"a{speaking}", run=run, final=final, client=client, **told)
         hint["kvflow_steps"] = steps(speaking, agents)
         tail = suffixes.choices(range(256), k=DYNAMIC)
         yield server.generate([*prefix(speaking), *tail], OUTPUT, hint).device >= FIXED
@@ -82,6 +89,28 @@ def test_evict_reaches_beladys_share_of_device_hits_in_a_cycle(server, agents):
     found = list(cycle(server, agents, rounds, run=f"belady{agents}"))[agents * warm :]
     best = beladys_hits(agents, rounds, slots=POOL // FIXED)[agents * warm :]
     assert sum(found) >= 0.99 * sum(best), found
+
+
+def test_prefixes_that_are_learned_are_found_as_often_as_those_that_are_told(server):
+    # Four of five fit, so hits come round again every 20 calls.
+    told = list(cycle(server, 5, 6, run="told"))[-20:]
+    server.flush()
+    learned = list(cycle(server, 5, 10, run="learned", client="learns", tells=False))[-20:]
+    assert sum(told) == 15
+    assert abs(sum(learned) - sum(told)) <= 0.02 * sum(told)
+
+
+async def test_warm_prefixes_are_there_when_the_first_call_comes(server, tmp_path):
+    set_mode(server, "prefetch")
+    agents = {f"w{i}": {"fixed_tokens": FIXED} for i in range(6)}  # more than the pool holds
+    loaded = make_recipe(tmp_path, agents)
+    async with connect(server.url) as client:
+        assert [agent async for agent in warm(loaded, client)] == list(agents)
+        vocabulary = await client.vocabulary()
+    for agent in agents:
+        prompt = [*fixed_ids(loaded.recipe, agent, vocabulary), 7, 7]
+        found = server.generate(prompt, 1, tag(agent, run="first", fixed_tokens=FIXED, final=True))
+        assert found.device + found.host >= FIXED
 
 
 def test_off_evicts_the_least_recently_used_as_sglang_does(server):
