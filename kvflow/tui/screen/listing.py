@@ -99,21 +99,21 @@ class Listing(Painted, ScrollView, can_focus=True):
     def _refresh_rows(self) -> None:
         width, height = self.room
         header = self.header_line(self.placed(width)) if width else []
-        self.refresh_changed([header, *(self._look_of(y) for y in range(1, height))])
+        self.refresh_changed([header, *(self._look_of(y, width) for y in range(1, height))])
 
-    def _look_of(self, y: int) -> tuple[object, ...] | None:
+    def _look_of(self, y: int, width: int) -> tuple[object, ...] | None:
         """What the row at a height is drawn from; None below the last one."""
         index = y - 1 + self.scroll_offset.y
         if index >= self.row_count():
             return None
-        return self.row_version(index), self.room.width, self._component(index)
+        return self.row_version(index), width, self._component(index)
 
     def render_line(self, y: int) -> Strip:
         """The header, then the rows from where the table is scrolled to."""
         width = self.room.width
         if y == 0:
             return self.strip(self.header_line(self.placed(width)), width)
-        look = self._look_of(y)
+        look = self._look_of(y, width)
         if look is None:
             said = y == 1 and not self.row_count()
             return self.strip([Piece(self.empty(), Ink.MUTED)] if said else [], width)

@@ -55,7 +55,7 @@ class TreeView(Listing):
         """Show the tree of this view; the selected node stays selected."""
         self._store = view.store
         self._look = _look(view, self._look.newest if self._is_same_server(view) else 0.0)
-        if view.store.tree.complete:
+        if self._collapsed and view.store.tree.complete:
             self._collapsed.intersection_update(view.store.tree.nodes)
         self._flatten()
 
