@@ -76,7 +76,9 @@ def command(
     )
     outcome = run_report.Outcome(loaded, settings)
     try:
-        asyncio.run(_drive(outcome, url or _default_url(loaded), _api_key(api_key_file), timeout))
+        asyncio.run(
+            _drive(outcome, url or _default_url(loaded), read_api_key(api_key_file), timeout)
+        )
     except KeyboardInterrupt:
         outcome.interrupted = True
     run_report.write(outcome, as_json)
@@ -122,7 +124,7 @@ def _same(one: str, other: Path) -> bool:
     return Path(one).resolve() == other.resolve()
 
 
-def _api_key(file: TextIO | None) -> str | None:
+def read_api_key(file: TextIO | None) -> str | None:
     """The key from the file if one was given, else from the environment, else none."""
     source = "KVFLOW_API_KEY" if file is None else file.name
     key = (os.environ.get("KVFLOW_API_KEY", "") if file is None else file.read()).strip()

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from kvflow.cli.run import DEFAULT_URL, _api_key
+from kvflow.cli.run import DEFAULT_URL, read_api_key
 from kvflow.errors import MissingPart, UsageError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def command(
     if replay is not None or demo:
         _replay(session, replay, speed, options)
     else:
-        _watch(session, url, _api_key(api_key_file), options)
+        _watch(session, url, read_api_key(api_key_file), options)
 
 
 def _check_what_is_shown(

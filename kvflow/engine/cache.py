@@ -21,6 +21,7 @@ from kvflow.engine.observed_cache import ObservedRadixCache
 from kvflow.engine.prefetch import Prefetcher
 from kvflow.engine.settings import Settings
 from kvflow.engine.tree import KvflowTreeCore, Prefix
+from kvflow.policy.rank import IDLE
 from kvflow.recipe.model import Mode
 from kvflow.runs import StepChange
 
@@ -257,14 +258,16 @@ class KvflowRadixCache(ObservedRadixCache):
 
     def _steps(self, client: str, agent: str) -> int:
         steps = self.calls.table.least(client, agent)
-        return self.untagged_steps if steps is None else steps
+        return IDLE if steps is None else steps
 
     def _apply(self, changes: list[StepChange]) -> None:
         for client, agent, steps in changes:
             self.prefetcher.note_steps((client, agent), steps)
-            rank_as = self.untagged_steps if steps is None else steps
-            for mark in (*self.marks.of((client, agent)), *self.tails.of((client, agent))):
-                self.tree_core.set_steps(mark, rank_as)
+            count_as = IDLE if steps is None else steps
+            for prefix in self.marks.of((client, agent)):
+                self.tree_core.set_steps(prefix, count_as)
+            for tail in self.tails.of((client, agent)):
+                self.tree_core.set_steps(tail, count_as)
         for run in self.calls.drain_ended():
             self._run_ended(run.client, run.run)
 

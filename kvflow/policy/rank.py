@@ -20,6 +20,8 @@ Rank: TypeAlias = tuple[int, int, float, int]
 """(SPENT or KEPT, minus steps, time of last access, node id). The smaller goes first."""
 
 SPENT, KEPT = 0, 1
+IDLE = 1 << 16
+"""Steps of a mark whose owner has no live run: it counts where no other mark does."""
 
 Mark = TypeVar("Mark", bound=Hashable)
 
@@ -79,8 +81,7 @@ class Ranks(Generic[Mark]):
     Args:
         parent: id of the node above, or None above the topmost one. Asked only for nodes that
             are in the tree.
-        untagged_steps: steps of a node that no mark passes through. A mark of an agent that has
-            no live run is to be given the same.
+        untagged_steps: steps of a node that no mark passes through, or none but `IDLE` ones.
     """
 
     def __init__(self, parent: Callable[[int], int | None], untagged_steps: int) -> None:
@@ -95,13 +96,13 @@ class Ranks(Generic[Mark]):
         """The rank of a node that was last used at `last_access` (any clock that only grows)."""
         counts = self._through.get(node)
         if counts is not None:
-            return KEPT, -counts.least, last_access, node
+            return KEPT, -self._worth(counts), last_access, node
         return SPENT if node in self._spent else KEPT, -self._untagged_steps, last_access, node
 
     def steps(self, node: int) -> int:
         """Steps of a node: the least of the prefixes that pass through it."""
         counts = self._through.get(node)
-        return self._untagged_steps if counts is None else counts.least
+        return self._untagged_steps if counts is None else self._worth(counts)
 
     def is_marked(self, node: int) -> bool:
         """Whether a mark passes through the node."""
@@ -216,6 +217,9 @@ class Ranks(Generic[Mark]):
     def _least(self, node: int) -> int | None:
         counts = self._through.get(node)
         return None if counts is None else counts.least
+
+    def _worth(self, counts: StepCounts) -> int:
+        return self._untagged_steps if counts.least == IDLE else counts.least
 
     def _path(self, node: int) -> list[int]:
         path: list[int] = []

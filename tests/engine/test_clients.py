@@ -91,6 +91,15 @@ def test_end_of_a_client_that_shares_a_prefix_leaves_the_others_steps():
     assert steps(shared) == 3
 
 
+def test_prefix_that_nobody_speaks_for_any_more_counts_less_than_one_needed_late():
+    mini = scheduler(tokens=4096)
+    common = list(range(50))
+    mini.serve([*common, 1], by("a", 50, client="one", steps={"a": 9}))
+    mini.serve([*common, 2], by("a", 50, client="other", steps={"a": 1}, final=True))
+    [end] = [node for node in nodes(mini.cache) if tokens_to(node) == common]
+    assert -mini.cache.tree_core.rank(end)[1] == 9
+
+
 def test_silence_of_all_clients_leaves_every_rank_as_without_tags():
     mini = scheduler(tokens=4096)
     for call in range(12):

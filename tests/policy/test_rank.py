@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from kvflow.policy.rank import KEPT, SPENT, Ranks, StepCounts
+from kvflow.policy.rank import IDLE, KEPT, SPENT, Ranks, StepCounts
 
 UNTAGGED = 4
 
@@ -172,3 +172,13 @@ def test_step_counts_copy_goes_its_own_way() -> None:
     twin = counts.copy()
     twin.add(1)
     assert (counts.least, twin.least) == (3, 1)
+
+
+def test_idle_mark_counts_where_no_other_mark_does() -> None:
+    ranks: Ranks[str] = Ranks({2: 1, 3: 1, 1: None}.get, untagged_steps=4)
+    ranks.place("idle", 2, IDLE)
+    assert (ranks.steps(1), ranks.steps(2)) == (4, 4)
+    ranks.place("late", 3, 9)
+    assert (ranks.steps(1), ranks.steps(2)) == (9, 4)
+    ranks.lift("late")
+    assert ranks.rank(1, 0.0)[1] == -4

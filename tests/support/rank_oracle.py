@@ -145,8 +145,10 @@ class RankOracle:
     def steps(self, node: Any) -> int | None:
         """The least steps of the marks at or below the node; None without any."""
         end = self._end(node)
-        found = [self._steps_of(owner) for owner, path in self.marks.items() if end in path]
-        return min(found, default=None)
+        owners = [owner for owner, path in self.marks.items() if end in path]
+        live = [self._cache.calls.table.least(owner[0], owner[1]) for owner in owners]
+        idle = [self._cache.untagged_steps] if owners else []
+        return min([steps for steps in live if steps is not None] or idle, default=None)
 
     def is_untagged(self, node: Any) -> bool:
         """Whether nothing is known of the node."""
@@ -168,10 +170,6 @@ class RankOracle:
             page = hash((page, tuple(token_ids[start : start + self._page_size])))
             found.append(page)
         return found
-
-    def _steps_of(self, owner: Owner) -> int:
-        steps = self._cache.calls.table.least(owner[0], owner[1])
-        return self._cache.untagged_steps if steps is None else steps
 
     def _pages_to(self, node: Any) -> list[Page]:
         return self.pages(tokens_to(node), node.key.extra_key)
