@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -94,6 +95,9 @@ def command(
         bool,
         typer.Option("--warm", help="Compute the recipe's prefixes before the first call comes."),
     ] = False,
+    top: Annotated[
+        bool, typer.Option("--top", help="Show kvflow top while it serves; q ends both.")
+    ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show SGLang's log on stderr too.")
     ] = False,
@@ -107,6 +111,7 @@ def command(
     Example: kvflow serve --recipe peer.yaml -- --max-total-tokens 16384
     """
     from kvflow.cli.serve_session import Session
+    from kvflow.cli.top import show
     from kvflow.engine.launch import Options, build, choose
     from kvflow.recipe.load import find, load
 
@@ -116,6 +121,11 @@ def command(
             "--warm has nothing to warm",
             "prefixes are a recipe's",
             "kvflow serve --recipe F --warm",
+        )
+    if top and not sys.stdout.isatty():
+        raise UsageError(
+            "--top needs a terminal to show its screen on",
+            hint="kvflow top, in another terminal, finds a server that runs here",
         )
     api_key = _read_key(api_key_file) if api_key_file is not None else None
     options = Options(
@@ -145,6 +155,7 @@ def command(
             echo=_echo(narrator, api_key) if verbose else _ignore,
             warm=loaded if warm else None,
             api_key=api_key,
+            screen=partial(show, api_key=api_key) if top else None,
         )
         raise typer.Exit(session.run())
 

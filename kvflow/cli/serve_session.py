@@ -37,6 +37,7 @@ class Session:
         echo: shown each new batch of SGLang's log lines.
         warm: a recipe whose fixed prefixes are to be computed before the server is announced.
         api_key: that the server asks for.
+        screen: shows the server until somebody quits, which ends it; takes its URL.
     """
 
     launch: Launch
@@ -48,12 +49,13 @@ class Session:
     echo: Callable[[list[str]], None]
     warm: Loaded | None = None
     api_key: str | None = None
+    screen: Callable[[str], None] | None = None
 
     def run(self) -> int:
-        """Serve until a signal asks for the end.
+        """Serve until a signal asks for the end, or the screen is left.
 
         Returns:
-            The exit status that the signal stands for.
+            The exit status that the signal stands for; 0 after the screen.
 
         Raises:
             KvflowError: SGLang could not be started, or ended by itself.
@@ -70,10 +72,10 @@ class Session:
                 self._warm(interrupts)
                 with announced(self._state()):
                     self._watch(server, interrupts)
-            if not interrupts.count:
+            if not interrupts.count and (self.screen is None or server.ended):
                 raise server.failure()
             self._end(server, interrupts)
-            return interrupts.exit_status
+            return interrupts.exit_status if interrupts.count else 0
 
     def _start(self, server: Server, interrupts: Interrupts) -> bool:
         """Whether the server has become healthy, and not been told to end before."""
@@ -120,6 +122,9 @@ class Session:
     def _watch(self, server: Server, interrupts: Interrupts) -> None:
         self.narrator.done()
         self._announce()
+        if self.screen is not None:
+            self.screen(self.launch.url)
+            return
         while not interrupts.count and not server.ended:
             self.echo(server.lines())
             time.sleep(_LOOK_S)

@@ -121,6 +121,13 @@ def command(
         _watch(session, url, read_api_key(api_key_file), options)
 
 
+def show(url: str, api_key: str | None) -> None:
+    """Show a live server on the screen until somebody quits."""
+    from kvflow.tui.options import ScreenOptions
+
+    _watch(None, url, api_key, ScreenOptions())
+
+
 def _check_what_is_shown(
     *, url: str | None, record: Path | None, replay: Path | None, demo: bool
 ) -> None:

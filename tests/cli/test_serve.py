@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from support.launches import fake_environment, free_port
 from support.processes import PATIENCE_S, processes_listed_in, still_running, wait_until
 from support.recipes import write_recipe
+from support.tmux import Terminal
 
 from kvflow.errors import ExitCode
 
@@ -256,6 +258,19 @@ def test_serve_terminal_closed_ends_the_server_in_peace(
     assert not still_running(below)
     [log] = (kvflow.folder / "state" / "kvflow" / "log").iterdir()
     assert "Gracefully exiting" in log.read_text()
+
+
+def test_serve_top_shows_the_screen_and_q_ends_both(kvflow: Kvflow) -> None:
+    command = shlex.join(kvflow.command("--top"))
+    with Terminal(kvflow.folder, command, kvflow.environ(TERM="xterm-256color")) as terminal:
+        terminal.wait_for("radix tree")
+        below = kvflow.below
+
+        terminal.press("q")
+
+        terminal.wait_for("ended with 0")
+    assert not still_running(below)
+    assert not kvflow.state_files
 
 
 def test_serve_sglang_that_refuses_a_flag_ends_as_three_lines(kvflow: Kvflow) -> None:

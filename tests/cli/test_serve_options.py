@@ -57,6 +57,11 @@ def test_warm_without_a_recipe_is_refused() -> None:
         run("--warm")
 
 
+def test_top_without_a_terminal_is_refused() -> None:
+    with pytest.raises(UsageError, match="needs a terminal"):
+        run("--top")
+
+
 def test_dry_run_json_is_the_same_command() -> None:
     printed = json.loads(dry("--json").stdout)
 
