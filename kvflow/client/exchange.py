@@ -1,6 +1,7 @@
 """What goes to a server and what comes back, whatever the server speaks."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -43,6 +44,8 @@ class Answer:
         cached_tokens: of the prompt, found in a cache of any tier.
         cached_device: of these, found in device memory.
         cached_host: of these, loaded from host memory.
+        token_times_s: when each further token came, in seconds after the first one; tokens that
+            came together count once.
     """
 
     text: str
@@ -55,3 +58,9 @@ class Answer:
     cached_tokens: int | None
     cached_device: int | None
     cached_host: int | None
+    token_times_s: tuple[float, ...] = ()
+
+    @property
+    def itl_s(self) -> list[float]:
+        """Seconds from each token to the next; none of an answer that came in one piece."""
+        return [after - before for before, after in pairwise((0.0, *self.token_times_s))]

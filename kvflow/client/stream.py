@@ -39,11 +39,23 @@ class _Stopwatch:
         self._clock, self._on_first_token = clock, on_first_token
         self._sent = clock()
         self._ttft_s: float | None = None
+        self._further_s: list[float] = []
+
+    @property
+    def has_token(self) -> bool:
+        return self._ttft_s is not None
 
     def token(self) -> None:
+        since_s = self._clock() - self._sent
         if self._ttft_s is None:
-            self._ttft_s = self._clock() - self._sent
+            self._ttft_s = since_s
             self._on_first_token()
+        else:
+            self._further_s.append(since_s - self._ttft_s)
+
+    @property
+    def token_times_s(self) -> tuple[float, ...]:
+        return tuple(self._further_s)
 
     def read(self) -> tuple[float, float]:
         """Time to the first token (to the end, if there was none) and time to the end."""
@@ -68,6 +80,7 @@ class ChatReader:
         self._what, self._sglang = what, sglang
         self._watch = _Stopwatch(clock, on_first_token)
         self._text: list[str] = []
+        self._has_text = False
         self._finish_reason: str | None = None
         self._usage = Usage()
         self._extra: SglExt | None = None
@@ -78,10 +91,15 @@ class ChatReader:
         self._usage = chunk.usage or self._usage
         self._extra = chunk.sglext or self._extra
         for choice in chunk.choices:
-            if self._sglang or choice.delta.content or choice.delta.reasoning_content:
-                self._watch.token()
+            self._time(bool(choice.delta.content or choice.delta.reasoning_content))
             self._text.append(choice.delta.content or "")
             self._finish_reason = choice.finish_reason or self._finish_reason
+
+    def _time(self, text: bool) -> None:
+        # SGLang's first event has no text; the first text on its heels is of the same token.
+        if (text and self._has_text) or (not self._watch.has_token and (text or self._sglang)):
+            self._watch.token()
+        self._has_text = self._has_text or text
 
     def answer(self) -> Answer:
         """The whole answer; cached tokens by tier only if the server sent SGLang's fields."""
@@ -105,6 +123,7 @@ class ChatReader:
             cached,
             tiers.device if tiers else None,
             tiers.host if tiers else None,
+            self._watch.token_times_s,
         )
 
 
@@ -114,6 +133,7 @@ class GenerateReader:
     def __init__(self, what: str, clock: Clock, on_first_token: Callable[[], None]) -> None:
         self._what = what
         self._watch = _Stopwatch(clock, on_first_token)
+        self._tokens = 0
         self._events: list[GenerateEvent] = []
 
     def take(self, event: dict[str, Any]) -> None:
@@ -125,7 +145,9 @@ class GenerateReader:
             raise RefusedError(
                 f"{self._what}: the server aborted the call", reason.status_code or 500, why
             )
-        self._watch.token()
+        if (made.meta_info.completion_tokens or 0) > self._tokens or not self._watch.has_token:
+            self._watch.token()
+        self._tokens = made.meta_info.completion_tokens or 0
         self._events.append(made)
 
     def answer(self) -> Answer:
@@ -145,6 +167,7 @@ class GenerateReader:
             meta.cached_tokens,
             tiers.device,
             tiers.host,
+            self._watch.token_times_s,
         )
 
     def _whole(self, completion_tokens: int) -> tuple[str, tuple[int, ...]]:

@@ -61,6 +61,18 @@ def test_chat_reader_first_token_of_sglang_is_the_first_event() -> None:
     assert times == [1]
 
 
+@pytest.mark.parametrize("sglang", [True, False])
+def test_chat_reader_first_text_is_of_the_first_token_and_the_end_is_none(sglang: bool) -> None:
+    texts = [chunk(content=letter) for letter in "abc"]
+    answer = chat(ROLE, *texts, chunk("stop"), sglang=sglang).answer()
+    assert answer.token_times_s == (1.0, 2.0)
+
+
+def test_chat_reader_times_thoughts_as_tokens() -> None:
+    thoughts = [chunk(reasoning_content="hm")] * 2
+    assert chat(*thoughts, chunk(content="a"), chunk("stop")).answer().token_times_s == (1.0, 2.0)
+
+
 def test_chat_reader_of_an_empty_answer_has_its_end_as_first_token() -> None:
     answer = chat(ROLE, chunk("stop")).answer()
     assert (answer.text, answer.ttft_s, answer.latency_s) == ("", 1.0, 1.0)
@@ -126,7 +138,23 @@ def test_generate_reader_joins_events_that_hold_what_is_new() -> None:
 
 def test_generate_reader_first_token_is_the_first_event() -> None:
     answer = generate(event(65, count=1), event(65, 66, count=2, finish=STOP)).answer()
-    assert (answer.ttft_s, answer.latency_s) == (1.0, 2.0)
+    assert (answer.ttft_s, answer.latency_s) == (1.0, 3.0)
+
+
+def test_generate_reader_times_each_further_token_from_the_first() -> None:
+    events = event(65, count=1), event(65, 66, count=2), event(65, 66, 67, count=3, finish=STOP)
+    answer = generate(*events).answer()
+    assert (answer.token_times_s, answer.itl_s) == ((1.0, 2.0), [1.0, 1.0])
+
+
+def test_generate_reader_counts_tokens_that_come_together_once_and_a_bare_end_never() -> None:
+    answer = generate(event(65, count=1), event(66, 67, count=3), event(count=3, finish=STOP))
+    assert answer.answer().token_times_s == (1.0,)
+
+
+def test_generate_reader_of_an_answer_in_one_piece_has_no_time_between_tokens() -> None:
+    answer = generate(event(65, 66, count=2, finish=STOP)).answer()
+    assert (answer.token_times_s, answer.itl_s) == ((), [])
 
 
 def test_generate_reader_of_an_abort_repeats_the_reason() -> None:
