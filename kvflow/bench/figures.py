@@ -14,10 +14,10 @@ from kvflow.client.records import CallRecord, CallState
 
 
 def good_trials(measured: Measured) -> dict[str, list[Trial]]:
-    """The turns that went through, by arm, in the order in which arms are compared."""
+    """The turns that were measured whole, by arm, in the order in which arms are compared."""
     found: dict[str, list[Trial]] = {}
     for name in ARMS:
-        trials = [one for one in measured.trials if one.arm == name and not one.failure]
+        trials = [one for one in measured.trials if one.arm == name and one.whole]
         if trials:
             found[name] = trials
     return found
@@ -103,6 +103,8 @@ def _metrics(
     found |= spread("e2el", [answer.latency_s for answer in answers])
     if tpots := [tpot for answer in answers if (tpot := tpot_s(answer)) is not None]:
         found |= spread("tpot", tpots)
+    if itls := [itl for answer in answers for itl in answer.itl_s]:
+        found |= spread("itl", itls)
     return found
 
 

@@ -9,6 +9,7 @@ from kvflow.bench.fleet import Station
 from kvflow.bench.plain import chatting
 from kvflow.bench.plan import Block
 from kvflow.bench.setting import Setting
+from kvflow.bench.trace import Trace, looking
 from kvflow.bench.trial import Answers, Hits, Trial, first_failure, hits, what_was_said
 from kvflow.bench.usage import cpu_seconds, watching
 from kvflow.client.drive import Settings, drive
@@ -90,6 +91,7 @@ class _Turn:
             self._station.holds = holds
         await self._measure()
         if self._block.last:
+            self._trial.trace = await self._trace()
             self._trial.again = await self._answers(_ALIKE)
 
     async def _prepare(self) -> None:
@@ -137,7 +139,14 @@ class _Turn:
         if cpu_before is not None and cpu_after is not None:
             self._trial.cpu_s = cpu_after - cpu_before
         _check(first_failure(ledger) or next(iter(plain.errors), ""), ledger.runs)
+        self._trial.whole = True
         self._trial.counts = difference(await self._control.counts(), counts_before)
+
+    async def _trace(self) -> Trace:
+        trace = Trace()
+        async with looking(self._control, trace.looks):
+            trace.calls = (await self._round(f"{self._name}/trace")).calls
+        return trace
 
     async def _answers(self, filler: str) -> Answers:
         return what_was_said((await self._round(filler)).calls)

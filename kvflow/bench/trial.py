@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from kvflow.bench.control import Counts
+from kvflow.bench.trace import Trace
 from kvflow.bench.usage import GpuUse
 from kvflow.client.exchange import Answer
 from kvflow.client.records import CallRecord, CallState, Ledger, RunRecord
@@ -29,8 +30,10 @@ class Trial:
         cpu_s: processor time that the server took meanwhile; None if that is not known.
         gpus: how busy the GPUs were meanwhile.
         plain: answers to the plain chats beside it.
+        trace: one more run, watched closely; None but of the last turn.
         cold: answers to the prompts that all arms get, with nothing in the cache.
         again: answers to the same prompts once the cache was warm.
+        whole: whether all its runs were measured, whatever came after them.
         failure: why the turn could not be finished; empty if it was.
     """
 
@@ -44,8 +47,10 @@ class Trial:
     cpu_s: float | None = None
     gpus: GpuUse = field(default_factory=GpuUse)
     plain: Sequence[Answer] = field(default_factory=tuple)
+    trace: Trace | None = None
     cold: Answers | None = None
     again: Answers | None = None
+    whole: bool = False
     failure: str = ""
 
     @property

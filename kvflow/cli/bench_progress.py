@@ -45,6 +45,7 @@ class Progress:
         self._narrator.done()
         if trial.failure:
             self._narrator.say(f"  failed: {trial.failure}")
+        if not trial.whole:
             return
         found = hits(trial.calls)
         self._narrator.say(

@@ -42,6 +42,7 @@ def test_arms_have_metrics_under_the_key_names_of_vllm_bench(setting):
     assert metrics["completed"] == 4
     assert metrics["total_output_tokens"] == 4 * OUTPUT
     assert metrics["request_throughput"] == pytest.approx(4 / metrics["duration"])
+    assert metrics["p99_itl_ms"] == pytest.approx(200 / (OUTPUT - 1))
     assert metrics["mean_tpot_ms"] == pytest.approx(200 / (OUTPUT - 1))
     assert metrics["p99_e2el_ms"] == pytest.approx(300)
     assert "request_goodput" not in metrics
@@ -93,9 +94,17 @@ def test_arm_that_failed_at_once_has_its_reason_and_no_times(setting):
 
 def test_turn_that_failed_counts_for_nothing(setting):
     good = make_trial(setting, "full", 0)
-    bad = make_trial(setting, "full", 1, make_answer(9, 9), failure="gone")
+    bad = make_trial(setting, "full", 1, make_answer(9, 9), whole=False, failure="gone")
     found = figures.arms(measured(setting, good, bad), None)["full"]
     assert (found.repeats, found.run_s.mean) == (1, pytest.approx(0.6))
+
+
+def test_turn_that_failed_after_its_runs_were_measured_counts(setting):
+    trials = [make_trial(setting, "full", 0), make_trial(setting, "full", 1, failure="replay")]
+    found = measured(setting, *trials)
+    found.broken["full"] = "repeat 2: replay"
+    figure = figures.arms(found, None)["full"]
+    assert (figure.repeats, figure.failure) == (2, "repeat 2: replay")
 
 
 def test_run_that_did_not_go_through_counts_for_nothing(setting):

@@ -104,7 +104,40 @@ async def test_turn_whose_call_fails_names_it_and_keeps_what_was_measured(settin
     with BenchServer(fault=third_measured).running() as fake:
         [trial] = await turns(fake, setting, block())
     assert trial.failure.startswith("call 1.0 (a)")
+    assert not trial.whole
     assert [call.state for call in trial.calls] == [CallState.DONE] * 2 + [CallState.FAILED]
+
+
+@pytest.mark.parametrize("kept", [4 + 2, 4 + 2 + 2], ids=["trace", "replay"])
+async def test_turn_whose_call_after_the_measured_runs_fails_is_whole_and_says_so(setting, kept):
+    calls = []
+
+    def fails(seen):
+        calls.append(seen)
+        return 500 if len(calls) == 6 + kept else None
+
+    with BenchServer(fault=fails).running() as fake:
+        [trial] = await turns(fake, setting, block(last=True))
+    assert trial.whole
+    assert "HTTP 500" in trial.failure
+    assert [call.state for call in trial.calls] == [CallState.DONE] * 4
+    assert trial.counts["prefetches"] == 4
+
+
+async def test_turn_that_is_the_last_traces_one_more_run_that_is_not_measured(setting):
+    with BenchServer().running() as fake:
+        first, last = await turns(fake, setting, block(), block(repeat=1, first=False, last=True))
+    assert first.trace is None
+    assert [call.call.agent for call in last.trace.calls] == ["a", "b"]
+    assert not {call.run for call in last.trace.calls} & {call.run for call in last.calls}
+    assert {look.h2d_bytes for look in last.trace.looks} == {7}
+
+
+async def test_turn_of_stock_sglang_is_traced_without_looks(setting):
+    with BenchServer(mode=None).running() as fake:
+        [trial] = await turns(fake, setting, block("hicache", last=True))
+    assert len(trial.trace.calls) == 2
+    assert trial.trace.looks == []
 
 
 async def test_turn_on_a_server_that_hangs_says_which_call_waited(setting):

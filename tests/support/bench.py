@@ -59,6 +59,7 @@ def make_answer(
         cached_tokens=device + host,
         cached_device=device,
         cached_host=host,
+        token_times_s=tuple(decode_s * n / (output - 1) for n in range(1, output)),
     )
 
 
@@ -75,7 +76,7 @@ def make_trial(
             calls.append(record)
             now += answer.latency_s
         runs.append(RunRecord(f"r{run}", run, began, now - began, True))
-    given = {"seconds": now, "warm_rounds": 2, **more}
+    given = {"seconds": now, "warm_rounds": 2, "whole": True, **more}
     return Trial(arm=arm, repeat=repeat, calls=calls, runs=runs, **given)  # type: ignore[arg-type]
 
 

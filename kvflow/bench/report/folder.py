@@ -43,6 +43,7 @@ def fill(folder: Path, result: Result, measured: Sequence[Measured]) -> list[str
     with (folder / "requests.jsonl").open("w", encoding="utf-8") as file:
         for line in requests(measured):
             file.write(f"{json.dumps(line)}\n")
+    _write_json(folder / "timeline.json", list(traces(measured)))
     pictures = plots.write(folder, documents, measured) if documents else []
     text = report(result, documents, pictures)
     (folder / "report.md").write_text(text, encoding="utf-8")
@@ -76,6 +77,19 @@ def requests(measured: Sequence[Measured]) -> Iterator[dict[str, Any]]:
                 }
 
 
+def traces(measured: Sequence[Measured]) -> Iterator[dict[str, Any]]:
+    """The run of each arm that was watched closely."""
+    for one in measured:
+        for trial in one.trials:
+            if trial.trace is not None:
+                yield {
+                    "setting": one.setting.name,
+                    "arm": trial.arm,
+                    "calls": [_call(call) for call in trial.trace.calls],
+                    "looks": [look._asdict() for look in trial.trace.looks],
+                }
+
+
 def _call(call: CallRecord) -> dict[str, Any]:
     answer = call.answer
     return {
@@ -86,6 +100,7 @@ def _call(call: CallRecord) -> dict[str, Any]:
         "started_s": call.started_s,
         "ttft_s": answer and answer.ttft_s,
         "latency_s": answer and answer.latency_s,
+        "token_times_s": answer and [round(time, 6) for time in answer.token_times_s],
         "prompt_tokens": answer and answer.prompt_tokens,
         "dynamic_tokens": call.call.dynamic_tokens,
         "output_tokens": answer and answer.output_tokens,

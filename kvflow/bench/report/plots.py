@@ -38,7 +38,7 @@ def write(folder: Path, documents: Sequence[Document], measured: Sequence[Measur
         names.append(_save(_speedups(Figure, documents), folder / "speedup.svg"))
     names.append(_save(_hits(Figure, documents), folder / "hits.svg"))
     for number, one in enumerate(measured, 1):
-        if any(trial.calls and not trial.failure for trial in one.trials):
+        if any(trial.whole for trial in one.trials):
             suffix = f"-{number}" if len(measured) > 1 else ""
             names.append(_save(_timeline(Figure, one), folder / f"timeline{suffix}.svg"))
     return names
@@ -170,7 +170,7 @@ def _colour(call: CallRecord) -> str:
 
 def _latest(trials: Sequence[Trial]) -> list[Trial]:
     """The last turn of each arm that went through."""
-    good = {trial.arm: trial for trial in trials if trial.calls and not trial.failure}
+    good = {trial.arm: trial for trial in trials if trial.whole}
     return [good[name] for name in ARMS if name in good]
 
 

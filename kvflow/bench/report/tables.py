@@ -70,7 +70,10 @@ def _comparisons(document: Document) -> list[str]:
 
 def _times(document: Document) -> list[str]:
     """Tails: of whole runs in seconds, of calls in milliseconds."""
-    columns = ("arm", "run p50", "p95", "p99", "TTFT p50", "p95", "p99", "TPOT", "E2E p50", "p99")
+    columns = (
+        "arm", "run p50", "p95", "p99", "TTFT p50", "p95", "p99", "TPOT", "ITL p99",
+        "E2E p50", "p99",
+    )  # fmt: skip
     rows = []
     for name, arm in document.arms.items():
         if arm.run_s is None:
@@ -78,8 +81,8 @@ def _times(document: Document) -> list[str]:
         times = [
             arm.metrics.get(key)
             for key in (
-                "median_ttft_ms", "p95_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "median_e2el_ms",
-                "p99_e2el_ms",
+                "median_ttft_ms", "p95_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_itl_ms",
+                "median_e2el_ms", "p99_e2el_ms",
             )
         ]  # fmt: skip
         runs = (arm.run_s.p50, arm.run_s.p95, arm.run_s.p99)

@@ -27,7 +27,8 @@ def test_fill_leaves_everything_to_judge_the_bench_by(tmp_path):
     out = folder.make(tmp_path / "out")
     pictures = folder.fill(out, result, measured)
     assert sorted(path.name for path in out.iterdir()) == sorted([
-        "config.json", "environment.json", "report.md", "requests.jsonl", "summary.json", *pictures
+        "config.json", "environment.json", "report.md", "requests.jsonl", "summary.json",
+        "timeline.json", *pictures
     ])  # fmt: skip
     assert RESULT.validate_json((out / "summary.json").read_bytes()) == result
     assert json.loads((out / "environment.json").read_text()) == {"cores": 2, "gpus": None}

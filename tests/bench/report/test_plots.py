@@ -43,6 +43,6 @@ def test_colour_of_a_call_is_where_most_of_its_prefix_was(tmp_path, device, host
 def test_timeline_shows_the_last_turn_of_each_arm_that_went_through(tmp_path):
     setting = make_setting(tmp_path)
     trials = [make_trial(setting, arm, n) for n in (0, 1) for arm in ("full", "lru")]
-    trials[-1].failure = "gone"
+    trials[-1].whole = False
     found = plots._latest(Measured(setting, trials=trials).trials)
     assert [(trial.arm, trial.repeat) for trial in found] == [("lru", 0), ("full", 1)]
