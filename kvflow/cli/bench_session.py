@@ -12,6 +12,7 @@ from kvflow.bench.environment import environment
 from kvflow.bench.report import folder, tables, terminal
 from kvflow.bench.result import Result, settings_of
 from kvflow.cli import console
+from kvflow.cli.bench_ending import Ending
 from kvflow.cli.bench_progress import Progress
 from kvflow.cli.bench_request import Request, order
 from kvflow.errors import ExitCode
@@ -37,7 +38,7 @@ def bench(
         out: folder for the results; None for one of its own under `results`.
 
     Returns:
-        0; 1 if an arm failed; 5 if a condition holds; 130 after Ctrl-C.
+        0; 1 if an arm failed; 5 if a condition holds; 130 after Ctrl-C; 143 after SIGTERM.
 
     Raises:
         KvflowError: the request makes no sense; or, once what was measured has been written, why
@@ -48,7 +49,7 @@ def bench(
     checks = [fail_if.parse(text, [arm.name for arm in plan.arms]) for text in conditions]
     target = folder.make(out or _usual_folder(plan.suite.name))
     outcome = session.Outcome(plan.suite, plan.arms, plan.effort)
-    with Progress() as progress:
+    with Ending() as ending, Progress() as progress:
         session.run(outcome, plan.rig, progress)
     found = document.result(outcome, environment(), _command(), most)
     if found is not None:
@@ -61,7 +62,7 @@ def bench(
         raise outcome.error
     if outcome.interrupted:
         console.err().print("interrupted: this is what was measured until then")
-        return ExitCode.INTERRUPTED
+        return ExitCode.TERMINATED if ending.terminated else ExitCode.INTERRUPTED
     if outcome.broken:
         return ExitCode.FAILURE
     return _check(found, checks)

@@ -1,6 +1,9 @@
 import json
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -121,17 +124,48 @@ def test_bench_whose_server_fails_says_which_call_and_keeps_the_rest(recipe: str
     assert "off" in result.stdout
 
 
-def test_bench_interrupted_reports_what_was_measured_and_exits_with_130(recipe: str) -> None:
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["shell", "background"])
+def _started_from(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A shell's job in the background ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def ended(recipe: str, number: signal.Signals) -> tuple[Result, BenchServer]:
+    """Bench a running server, and send a signal to the bench in its second arm's first turn."""
+
     def fault(request: object) -> str | None:
-        return "interrupt" if fake.steps.count("mode prefetch") else None
+        if not fake.steps.count("mode prefetch"):
+            return None
+        os.kill(os.getpid(), number)
+        return "hang"
 
     fake = BenchServer(fault=fault)
     with fake.running():
-        result = kvflow_bench(recipe, "--url", fake.url, "--out", "out", "--repeats", "3")
-    assert result.exit_code == ExitCode.INTERRUPTED
+        return kvflow_bench(recipe, "--url", fake.url, "--out", "out", "--repeats", "3"), fake
+
+
+def check_what_was_measured_is_kept(result: Result, fake: BenchServer) -> None:
     assert "interrupted: this is what was measured until then" in result.stderr
     assert "off" in result.stdout
+    assert list(json.loads(Path("out/summary.json").read_text())["arms"]) == ["off"]
     assert fake.steps[-1] == "mode off"
+
+
+def test_bench_interrupted_reports_what_was_measured_and_exits_with_130(recipe: str) -> None:
+    result, fake = ended(recipe, signal.SIGINT)
+    assert result.exit_code == ExitCode.INTERRUPTED
+    check_what_was_measured_is_kept(result, fake)
+
+
+@pytest.mark.usefixtures("_started_from")
+def test_bench_terminated_reports_what_was_measured_and_exits_with_143(recipe: str) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    result, fake = ended(recipe, signal.SIGTERM)
+    assert result.exit_code == ExitCode.TERMINATED
+    check_what_was_measured_is_kept(result, fake)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_bench_of_nobody_is_unreachable_and_leaves_no_folder(recipe: str) -> None:
