@@ -17,7 +17,7 @@ from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kvflow.cli.top import DEMO
+from kvflow.cli.top_show import DEMO
 from kvflow.errors import ExitCode
 from kvflow.tui.live import LiveSource, more_follows
 from kvflow.tui.record import Recorder

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from kvflow.cli.top import DEMO
+from kvflow.cli.top_show import DEMO
 from kvflow.frames import Frame
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.recording import Recording

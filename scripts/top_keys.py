@@ -3,11 +3,8 @@
 import sys
 from pathlib import Path
 
-from textual.binding import Binding
-
-from kvflow.tui.screen.keys import MAIN, table
-from kvflow.tui.screen.listing import Listing
-from kvflow.tui.screen.tree_view import TreeView
+from kvflow.tui.screen.keymap import shipped
+from kvflow.tui.screen.keys import table
 
 TARGET = Path(__file__).parents[1] / "docs" / "top.md"
 BEGIN = "<!-- Made by scripts/top_keys.py -->"
@@ -16,8 +13,7 @@ END = "<!-- Until here -->"
 
 def render(document: str) -> str:
     """The document with the tables as they should be."""
-    bindings = [*MAIN, *Listing.BINDINGS, *TreeView.BINDINGS]
-    tables = table(binding for binding in bindings if isinstance(binding, Binding))
+    tables = table(shipped())
     before, _, rest = document.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}"

@@ -2,9 +2,12 @@
 
 from collections.abc import AsyncIterator
 from enum import StrEnum
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from kvflow.frames import Frame
+
+LEAST_INTERVAL_S: Final = 0.25
+"""Between two frames, however often somebody wants them."""
 
 
 class Link(StrEnum):

@@ -16,7 +16,7 @@ from support.processes import PATIENCE_S, wait_until
 from support.recordings import recorded
 from typer.testing import CliRunner, Result
 
-from kvflow.cli import top
+from kvflow.cli import top, top_request, top_show
 from kvflow.engine import state
 from kvflow.errors import KvflowError, MissingPart, NotAuthorised, ServerUnreachable, UsageError
 from kvflow.telemetry.sampler import Sampler
@@ -34,8 +34,9 @@ NODES = (make_node(1), make_node(2, 1, hits=7), make_node(3))
 
 
 @pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "running_servers", list)
+def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(top_show, "running_servers", list)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("KVFLOW_API_KEY", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
 
@@ -214,7 +215,7 @@ def test_top_demo_prints_the_recording_that_comes_along() -> None:
     assert "CPU engine" in told["source"]["name"]
     assert told["frame"]["counters"]["prefetches"] > 0
     assert told["frame"]["counters"]["evicted_device_tokens"] > 0
-    assert top.DEMO.stat().st_size < 300_000
+    assert top_show.DEMO.stat().st_size < 300_000
 
 
 def test_top_records_what_it_prints(tmp_path: Path) -> None:
@@ -312,7 +313,7 @@ def test_top_with_numbers_out_of_range_is_a_usage_error(arguments: list[str]) ->
 
 def test_top_without_a_url_takes_the_server_that_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     with FrameServer([busy_frame()]).running() as server:
-        monkeypatch.setattr(state, "running_servers", lambda: [started(server.url)])
+        monkeypatch.setattr(top_show, "running_servers", lambda: [started(server.url)])
         told = json.loads(kvflow_top("--json").stdout)
     assert told["source"]["name"] == server.url
     assert os.getpid() in [process["pid"] for process in told["machine"]["host"]["processes"]]
@@ -322,7 +323,7 @@ def test_top_without_a_url_among_several_servers_asks_which(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     servers = [started("http://127.0.0.1:9"), started("http://127.0.0.1:10")]
-    monkeypatch.setattr(state, "running_servers", lambda: servers)
+    monkeypatch.setattr(top_show, "running_servers", lambda: servers)
     error = error_of(kvflow_top("--once"))
     assert "http://127.0.0.1:9, http://127.0.0.1:10" in error.what
     assert error.hint == "say which: kvflow top http://127.0.0.1:9"
@@ -330,8 +331,43 @@ def test_top_without_a_url_among_several_servers_asks_which(
 
 def test_top_without_a_url_or_a_server_tries_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     with FrameServer([busy_frame()]).running() as server:
-        monkeypatch.setattr(top, "DEFAULT_URL", server.url)
+        monkeypatch.setattr(top_show, "DEFAULT_URL", server.url)
         assert kvflow_top("--once").exit_code == 0
+
+
+# What a person has chosen once and for all
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """The usual file, with a preset."""
+    file = tmp_path / "config" / "kvflow" / "top.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("presets: {warm: {filter: hits>1, sort: -id, panels: [machine], interval: 5}}")
+    return file
+
+
+@pytest.mark.usefixtures("settings")
+def test_top_with_a_preset_shows_its_nodes_unless_an_option_says_otherwise() -> None:
+    with FrameServer([busy_frame(*NODES)]).running() as server:
+        chosen = json.loads(kvflow_top(server.url, "--json", "--preset", "warm").stdout)
+        arguments = ("--preset", "warm", "--filter", "", "--sort", "id")
+        other = json.loads(kvflow_top(server.url, "--json", *arguments).stdout)
+    assert [node["id"] for node in chosen["nodes"] if node["hits"] > 1] == [2]
+    assert [node["id"] for node in other["nodes"]] == [1, 2, 3]
+
+
+def test_top_reads_the_file_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text("presets: {warm: {sort: size}}")
+    error = error_of(kvflow_top("--demo", "-1", "--config", str(tmp_path / "my.yaml")))
+    assert isinstance(error, UsageError)
+    assert "my.yaml:1:24: presets.warm.sort: cannot sort by 'size'" in error.what
+
+
+@pytest.mark.usefixtures("settings")
+def test_top_with_an_unknown_preset_suggests_one() -> None:
+    error = error_of(kvflow_top("--demo", "-1", "--preset", "worm"))
+    assert error.what == "no preset 'worm' (did you mean 'warm'?)"
 
 
 # The screen
@@ -357,7 +393,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     module.run = found.run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     terminal = SimpleNamespace(isatty=lambda: True)
-    monkeypatch.setattr(top, "sys", SimpleNamespace(stdout=terminal, stderr=sys.stderr))
+    monkeypatch.setattr(top_request, "sys", SimpleNamespace(stdout=terminal, stderr=sys.stderr))
     return found
 
 
@@ -372,6 +408,13 @@ def test_top_on_a_terminal_shows_a_live_server_with_its_machine(screen: Screen) 
     assert options.filter.text == parse("locked").text
     assert (options.interval_s, options.ascii, options.record) == (2.0, True, Path("f"))
     assert options.sort == Sort(Column.STEPS, descending=True)
+
+
+@pytest.mark.usefixtures("settings")
+def test_top_on_a_terminal_begins_with_the_preset(screen: Screen) -> None:
+    assert kvflow_top("127.0.0.1:9", "--preset", "warm").exit_code == 0
+    assert (screen.source.interval_s, screen.options.panels) == (5.0, ("machine",))
+    assert set(screen.options.config.presets) == {"warm"}
 
 
 def test_top_on_a_terminal_shows_no_machine_beside_a_server_elsewhere(screen: Screen) -> None:

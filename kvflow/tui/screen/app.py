@@ -17,7 +17,7 @@ from kvflow.telemetry.sampler import Sampler
 from kvflow.tui.glyphs import ASCII, UNICODE, Glyphs
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.record import Recorder
-from kvflow.tui.screen import export, keys
+from kvflow.tui.screen import export, keymap, keys
 from kvflow.tui.screen.banner import Situation
 from kvflow.tui.screen.details import Details
 from kvflow.tui.screen.main import MainScreen
@@ -57,7 +57,7 @@ class TopApp(App[None]):
         clock: for the names of these files.
 
     Raises:
-        KvflowError: the file that was asked for cannot be recorded to.
+        KvflowError: the file that was asked for cannot be recorded to, or a key makes no sense.
     """
 
     CSS_PATH = "top.tcss"
@@ -75,6 +75,7 @@ class TopApp(App[None]):
         super().__init__()
         self._source, self._telemetry, self._options = source, telemetry, options
         self._folder, self._clock = folder, clock
+        self._bound = keymap.chosen(options.config)
         self._store = Store()
         self._frozen: Store | None = None
         self._recording = options.record
@@ -85,9 +86,14 @@ class TopApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         """The main screen."""
         self._main = MainScreen(
-            self._options, self._glyphs, self._view(self._store), self._situation()
+            self._options, self._glyphs, self._bound, self._view(self._store), self._situation()
         )
         return self._main
+
+    def on_mount(self) -> None:
+        """Take over the person's own keys."""
+        own = self._options.config.keymap
+        self.set_keymap({one.id: one.key for one in self._bound if one.id and one.id in own})
 
     def on_ready(self) -> None:
         """Begin to take frames, now that all is there to show them."""
@@ -146,11 +152,27 @@ class TopApp(App[None]):
         if not isinstance(screen, MainScreen):
             yield from super().get_system_commands(screen)
             return
-        for binding in keys.MAIN:
+        on_main = {binding.id for binding in keys.MAIN}
+        for binding in (one for one in self._bound if one.id in on_main):
             described = f"key {' or '.join(keys.names(binding))}"
             run = partial(self.run_action, binding.action, default_namespace=screen)
             title = binding.description.capitalize()
             yield SystemCommand(title, described, run)
+
+    def action_preset(self) -> None:
+        """Choose among the presets of the person's file."""
+        config = self._options.config
+        if not config.presets:
+            self.notify(f"presets are kept in {config.path}", title="no presets")
+            return
+        offered = [(name, partial(self._take, name), None) for name in config.presets]
+        self.search_commands(offered, placeholder="Preset")
+
+    def _take(self, name: str) -> None:
+        preset = self._options.config.presets[name]
+        if preset.interval_s is not None:
+            self._source.interval_s = preset.interval_s
+        self._main.take(preset)
 
     # The source
 
@@ -251,7 +273,7 @@ def run(source: Source, *, telemetry: Sampler | None, options: ScreenOptions) ->
         options: how to begin.
 
     Raises:
-        KvflowError: the file that was asked for cannot be recorded to.
+        KvflowError: the file that was asked for cannot be recorded to, or a key makes no sense.
         SystemExit: something of kvflow's failed, which is printed, or SIGTERM came.
     """
     app = TopApp(source, telemetry=telemetry, options=options, folder=export.folder())

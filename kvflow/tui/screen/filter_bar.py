@@ -52,9 +52,9 @@ class FilterBar(Vertical):
         self.display = True
         self.query_one(Input).focus()
 
-    def clear(self) -> None:
-        """Show everything again."""
-        self.query_one(Input).value = ""
+    def take(self, wanted: Filter) -> None:
+        """Let another filter hold, as if it had been typed."""
+        self.query_one(Input).value = wanted.text
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Try what is typed so far; while it makes no sense, what held before goes on to hold."""

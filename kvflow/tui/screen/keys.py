@@ -24,6 +24,7 @@ MAIN = [
     Binding("z", "zoom", "maximise the panel, or restore it", show=False, id="view.zoom"),
     Binding("W", "window", "charts over 1, 5 or 15 minutes", show=False, id="view.window"),
     Binding("y", "copy", "copy the node's id", show=False, id="view.copy"),
+    Binding("P", "app.preset", "take a preset", show=False, id="view.preset"),
     Binding("p,Z", "app.pause", "pause", id="source.pause"),
     Binding("plus", "app.pace(-1)", "faster", show=False, id="source.faster"),
     Binding("minus", "app.pace(1)", "slower", show=False, id="source.slower"),
@@ -53,9 +54,14 @@ GROUPS = {
 """By the first part of a binding's id, in the order in which help shows them."""
 
 
+def expanded(binding: Binding) -> list[str]:
+    """The keys of a binding as Textual names them: question_mark for ?."""
+    return [one.key for one in Binding.make_bindings([binding])]
+
+
 def names(binding: Binding) -> list[str]:
     """The keys of a binding: the character that is typed, or the word on the key."""
-    keys = binding.key.split(",")
+    keys = expanded(binding)
     return [shown if (shown := format_key(key)).isascii() else key for key in keys]
 
 

@@ -1,6 +1,6 @@
 """The main screen: banner, charts, the tree or the workflow, and the tables beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -9,6 +9,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 from textual.widgets import Footer
 
+from kvflow.tui.config import PANELS, Preset
+from kvflow.tui.filter import EVERYTHING
 from kvflow.tui.glyphs import Glyphs
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.rows import Rows
@@ -38,13 +40,22 @@ class MainScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = list(keys.MAIN)
 
-    def __init__(self, options: ScreenOptions, glyphs: Glyphs, begin: View, now: Situation) -> None:
+    def __init__(
+        self,
+        options: ScreenOptions,
+        glyphs: Glyphs,
+        bindings: Sequence[Binding],
+        begin: View,
+        now: Situation,
+    ) -> None:
         super().__init__()
+        self._bound = bindings  # what help lists
         self._plain, self._glyphs = options.ascii, glyphs
         self._live = self._shown = begin
         self._now = now
         self._asked: dict[str, bool] = {}  # panels that a person showed or hid
         self._below: str | None = None  # the panel under the tree where it is narrow
+        self._ask_for(options.panels)
         self._window_s = WINDOWS_S[0]
         self.tree_view = titled(TreeView(options, glyphs, id="tree"), "radix tree")
         self._flow = titled(Picture(workflow.draw, id="workflow", scrolls=True), "workflow")
@@ -142,6 +153,20 @@ class MainScreen(Screen[None]):
         self.set_class(roomy and not self._plain, "-figures")
         self.call_after_refresh(self._again)
 
+    def take(self, preset: Preset) -> None:
+        """Show what a preset says; what it leaves open stays as it is."""
+        if preset.filter is not None:
+            self._filter_bar.take(preset.filter)
+        if preset.sort is not None:
+            self.tree_view.sort(preset.sort)
+        self._ask_for(preset.panels)
+        self._arrange()
+
+    def _ask_for(self, panels: Sequence[str] | None) -> None:
+        if panels is not None:
+            self._asked = {name: name in panels for name in PANELS}
+            self._below = panels[0] if panels else None
+
     def action_panel(self, name: str) -> None:
         """Show a panel, or hide it; where it is narrow, instead of the one that was there."""
         panel = self.query_one(f"#{name}")
@@ -197,7 +222,7 @@ class MainScreen(Screen[None]):
         elif self._flow.display:
             self.action_workflow()
         elif self.tree_view.shown.filter:
-            self._filter_bar.clear()
+            self._filter_bar.take(EVERYTHING)
         else:
             self.tree_view.focus()
 
@@ -240,8 +265,7 @@ class MainScreen(Screen[None]):
 
     def action_help(self) -> None:
         """Show all keys."""
-        bindings = [*keys.MAIN, *Listing.BINDINGS, *TreeView.BINDINGS]
-        self.app.push_screen(Help(self._shown, [b for b in bindings if isinstance(b, Binding)]))
+        self.app.push_screen(Help(self._shown, self._bound))
 
 
 def _node_of(listing: Listing) -> int | None:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from textual.binding import Binding
 
-from kvflow.tui.screen.keys import GROUPS, MAIN, names, table
-from kvflow.tui.screen.listing import Listing
-from kvflow.tui.screen.tree_view import TreeView
+from kvflow.tui.screen.keymap import shipped
+from kvflow.tui.screen.keys import GROUPS, names, table
 
 ROOT = Path(__file__).parents[3]
-ALL = [*MAIN, *Listing.BINDINGS, *TreeView.BINDINGS]
+ALL = shipped()
 
 
 def test_key_tables_of_the_document_are_up_to_date():

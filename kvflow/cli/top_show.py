@@ -1,0 +1,93 @@
+"""`kvflow top`: from what was asked for to a source, and to who shows it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from kvflow.cli.run import DEFAULT_URL
+from kvflow.cli.top_session import Session
+from kvflow.engine.state import ServerState, running_servers
+from kvflow.errors import MissingPart, UsageError
+from kvflow.telemetry.host import PsutilHost
+from kvflow.telemetry.nvml import open_gpus
+from kvflow.telemetry.sampler import Sampler
+from kvflow.tui.live import LiveSource
+from kvflow.tui.options import ScreenOptions
+from kvflow.tui.recording import Recording
+from kvflow.tui.replay import ReplaySource
+from kvflow.tui.source import Source
+
+DEMO: Final = Path(__file__).parents[1] / "tui" / "demo.kvtrace"
+"""A recording of the CPU engine under a workflow, made by scripts/record_demo.py."""
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def replay(
+    session: Session | None, path: Path | None, speed: float, options: ScreenOptions
+) -> None:
+    """Show a recording; the one that comes with kvflow without a path, again and again."""
+    recording = Recording(path or DEMO)
+    if session is not None:
+        session.read(recording)
+    else:
+        _screens()(ReplaySource(recording, speed, endless=path is None), None, options)
+
+
+def watch(
+    session: Session | None, url: str | None, api_key: str | None, options: ScreenOptions
+) -> None:
+    """Show a live server."""
+    servers = running_servers()
+    source = LiveSource(
+        url or _only(servers), api_key, options.interval_s, strict=session is not None
+    )
+    machine = _machine(source.label, servers)
+    if session is not None:
+        session.printer.machine = machine
+        session.watch(source)
+    elif machine is None:
+        _screens()(source, None, options)
+    else:
+        show = _screens()
+        with machine:
+            show(source, machine, options)
+
+
+def _only(servers: Sequence[ServerState]) -> str:
+    """The URL of the server that runs here."""
+    urls = [server.url for server in servers]
+    if len(urls) > 1:
+        raise UsageError(
+            f"{len(urls)} servers run here: {', '.join(urls)}",
+            hint=f"say which: kvflow top {urls[0]}",
+        )
+    return urls[0] if urls else DEFAULT_URL
+
+
+def _machine(url: str, servers: Sequence[ServerState]) -> Sampler | None:
+    """What reads this machine, if the server runs on it."""
+    if urlsplit(url).hostname not in _LOOPBACK:
+        return None
+    pid = next((server.pid for server in servers if server.url == url), None)
+    return Sampler(open_gpus(), PsutilHost(pid))
+
+
+def _screens() -> Callable[[Source, Sampler | None, ScreenOptions], None]:
+    """The screens, which take longer to import than all else.
+
+    Raises:
+        MissingPart: they are not installed.
+    """
+    try:
+        from kvflow.tui.screen.app import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "textual":
+            raise
+        raise MissingPart(
+            "the screens of kvflow top are not installed",
+            f"there is no module {error.name}",
+            "pip install 'kvflow[tui]', or use --once, --stat, --json or --watch",
+        ) from error
+    return lambda source, telemetry, options: run(source, telemetry=telemetry, options=options)
