@@ -69,8 +69,12 @@ def command(
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Show a recording instead of a server.")
     ] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="A B", help="Show two recordings side by side, and what differs."),
+    ] = None,
     speed: Annotated[
-        float, typer.Option(min=0.01, help="With --replay or --demo: how many times faster.")
+        float, typer.Option(min=0.01, help="Of recordings: how many times faster they are played.")
     ] = 1.0,
     demo: Annotated[
         bool, typer.Option("--demo", help="Show the recording that comes with kvflow.")
@@ -98,7 +102,7 @@ def command(
 
     For example: kvflow top --demo, or kvflow top --stat -d 5
     """
-    from kvflow.cli import top_request, top_show
+    from kvflow.cli import top_compare, top_request, top_show
     from kvflow.cli.top_print import Mode, Printer
     from kvflow.cli.top_session import Session
     from kvflow.tui.rows import View
@@ -110,11 +114,15 @@ def command(
         Mode.STAT: stat,
         Mode.NOTHING: no_tui,
     }
-    top_request.check_what_is_shown(url=url, record=record, replay=replay, demo=demo)
+    shown = {"a URL": url, "--replay": replay, "--compare": compare, "--demo": demo or None}
+    top_request.check_what_is_shown(shown, record)
     options = top_request.options(
         config, preset, interval_s=interval, wanted=wanted, sort=sort, plain=plain, record=record
     )
     mode = top_request.mode_of([mode for mode, is_asked in asked.items() if is_asked], record)
+    if compare is not None:
+        top_compare.compare(compare, mode, speed, options)
+        return
     session = None
     if mode is not None:
         most = _SHOWN if top is None and mode is not Mode.JSON else top

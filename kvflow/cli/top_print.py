@@ -100,12 +100,12 @@ class Printer:
             self.view.sort,
             status,
             label,
-            width=min(max(out().width, _NARROWEST), _WIDEST),
+            width=picture_width(),
             most=len(rows) if self.most is None else self.most,
             plain=self.plain,
         )
         for line in drawn:
-            _write(line)
+            write(line)
 
     def _document(self, store: Store, status: Status, label: str) -> None:
         machine = self.machine.sample() if self.machine else None
@@ -120,12 +120,18 @@ class Printer:
             return  # frames in between are part of the next point
         if self._ticks % stat.TICKS_A_HEADER == 0:
             for line in stat.titles():
-                _write(line)
-        _write(stat.tick(point))
+                write(line)
+        write(stat.tick(point))
         self._ticks, self._told_until_s = self._ticks + 1, point.time_s
 
 
-def _write(line: Line) -> None:
+def picture_width() -> int:
+    """Columns of a picture: those of the terminal, within reason."""
+    return min(max(out().width, _NARROWEST), _WIDEST)
+
+
+def write(line: Line) -> None:
+    """Print a line in the terminal's own colours."""
     text = Text.assemble(*((piece.text, _STYLES[piece.ink]) for piece in line))
     text.rstrip()
     out().print(text)

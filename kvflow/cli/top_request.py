@@ -1,7 +1,7 @@
 """`kvflow top`: which of its options go together, and what they ask for."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kvflow.cli.top_print import Mode
@@ -12,19 +12,20 @@ from kvflow.tui.options import ScreenOptions
 from kvflow.tui.rows import NATURAL, Sort
 
 
-def check_what_is_shown(
-    *, url: str | None, record: Path | None, replay: Path | None, demo: bool
-) -> None:
+def check_what_is_shown(shown: Mapping[str, object], record: Path | None) -> None:
     """Refuse more than one thing to show.
+
+    Args:
+        shown: what was given, by the words for it; None for what was not.
+        record: a file to record to.
 
     Raises:
         UsageError: there is more than one, or one that cannot be recorded.
     """
-    shown = {"a URL": url, "--replay": replay, "--demo": demo or None}
     given = [name for name, value in shown.items() if value is not None]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} contradict each other", hint="give one of them")
-    if record is not None and given and url is None:
+    if record is not None and given and given != ["a URL"]:
         raise UsageError(f"--record does not go with {given[0]}", "it is a recording already")
 
 

@@ -1,6 +1,7 @@
 """`kvflow top`: from what was asked for to a source, and to who shows it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -80,8 +81,20 @@ def _screens() -> Callable[[Source, Sampler | None, ScreenOptions], None]:
     Raises:
         MissingPart: they are not installed.
     """
-    try:
+    with screens_needed():
         from kvflow.tui.screen.app import run
+    return lambda source, telemetry, options: run(source, telemetry=telemetry, options=options)
+
+
+@contextmanager
+def screens_needed() -> Iterator[None]:
+    """Import in it what draws on a terminal.
+
+    Raises:
+        MissingPart: what is needed for that is not installed.
+    """
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "textual":
             raise
@@ -90,4 +103,3 @@ def _screens() -> Callable[[Source, Sampler | None, ScreenOptions], None]:
             f"there is no module {error.name}",
             "pip install 'kvflow[tui]', or use --once, --stat, --json or --watch",
         ) from error
-    return lambda source, telemetry, options: run(source, telemetry=telemetry, options=options)

@@ -248,6 +248,51 @@ def test_top_without_a_screen_records_until_it_is_terminated(tmp_path: Path) -> 
     assert len(recording) >= 2
 
 
+# Two recordings
+
+
+@pytest.fixture
+def other_trace(tmp_path: Path) -> str:
+    """A recording of three seconds, with another load."""
+    frames = [busy_frame(*NODES, at=2 * second) for second in range(3)]
+    return str(recorded(tmp_path / "other.kvtrace", frames, "another server"))
+
+
+def test_top_compare_prints_a_table_of_the_time_that_both_have(
+    trace: str, other_trace: str
+) -> None:
+    result = kvflow_top("--compare", trace, other_trace, "--once")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "kvflow top  the first 0:04 of two recordings"
+    assert lines[1].startswith("A  ")
+    assert any(line.startswith("copied from host to device") for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_top_compare_prints_one_document(trace: str, other_trace: str) -> None:
+    told = json.loads(kvflow_top("--compare", trace, other_trace, "--json").stdout)
+    assert (told["seconds"], told["b"]["source"]) == (4.0, "another server")
+    assert len(told["differences"]) == 11
+
+
+def test_top_compare_with_itself_finds_no_difference(trace: str) -> None:
+    told = json.loads(kvflow_top("--compare", trace, trace, "--json").stdout)
+    assert {one["words"] for one in told["differences"]} <= {"", "the same"}
+
+
+def test_top_compare_that_is_no_terminal_prints_the_table(trace: str) -> None:
+    result = kvflow_top("--compare", trace, trace, "--ascii")
+    assert "B against A" in result.stdout
+    assert result.stdout.isascii()
+
+
+def test_top_compare_of_what_is_no_recording_says_which(trace: str, tmp_path: Path) -> None:
+    (tmp_path / "junk").write_text("junk")
+    error = error_of(kvflow_top("--compare", trace, str(tmp_path / "junk"), "-1"))
+    assert error.what == f"{tmp_path / 'junk'} is no recording of kvflow top"
+
+
 # What goes wrong
 
 
@@ -288,6 +333,9 @@ def test_top_sends_the_key_of_the_file(tmp_path: Path) -> None:
         (["x:1", "--demo"], "a URL and --demo contradict each other"),
         (["--demo", "--replay", "f"], "--replay and --demo contradict each other"),
         (["--demo", "--record", "f"], "--record does not go with --demo"),
+        (["--compare", "f", "g", "--demo"], "--compare and --demo contradict each other"),
+        (["--compare", "f", "g", "--watch"], "--compare does not go with --watch"),
+        (["--compare", "f", "g", "-1", "--record", "r"], "--record does not go with --compare"),
         (["--no-tui"], "--no-tui shows nothing"),
         (["--record", "f"], "stdout is no terminal that a screen could be shown on"),
         (["--filter", "state:gpu"], "filter, column 1: 'state:gpu'"),

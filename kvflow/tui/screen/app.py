@@ -1,52 +1,28 @@
 """The program: takes frames from a source, keeps the store, and shows both on the main screen."""
 
-import asyncio
-import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
 
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.screen import Screen
-from textual.theme import Theme
 
-from kvflow.errors import ExitCode, KvflowError
 from kvflow.telemetry.sampler import Sampler
 from kvflow.tui.glyphs import ASCII, UNICODE, Glyphs
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.record import Recorder
-from kvflow.tui.screen import export, keymap, keys
+from kvflow.tui.screen import export, keys
 from kvflow.tui.screen.banner import Situation
 from kvflow.tui.screen.details import Details
 from kvflow.tui.screen.main import MainScreen
+from kvflow.tui.screen.shell import PACES_S, SPEEDS, Shell, beside, shown
 from kvflow.tui.screen.view import WINDOWS_S, View
 from kvflow.tui.source import Replayable, Source
 from kvflow.tui.store import Store
 
-PACES_S: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Seconds between two frames that a person can choose from."""
-SPEEDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Of a recording that is played."""
 
-_THEME = Theme(
-    name="kvflow",
-    primary="#5aa9e6",  # host: blue
-    secondary="#8f9fb3",
-    accent="#f2b134",  # on its way to the device: amber
-    success="#3fc1a0",  # on the device: teal, which no colour-blind eye takes for amber
-    warning="#e0844f",
-    error="#ee5d6c",
-    foreground="#d5dde5",
-    background="#0f1317",
-    surface="#151a20",
-    panel="#28313b",
-    dark=True,
-)
-
-
-class TopApp(App[None]):
+class TopApp(Shell):
     """`kvflow top` on a terminal. Nothing that a server does ends it.
 
     Args:
@@ -60,9 +36,6 @@ class TopApp(App[None]):
         KvflowError: the file that was asked for cannot be recorded to, or a key makes no sense.
     """
 
-    CSS_PATH = "top.tcss"
-    TITLE = "kvflow top"
-
     def __init__(
         self,
         source: Source,
@@ -72,35 +45,22 @@ class TopApp(App[None]):
         folder: Path,
         clock: Callable[[], datetime] = datetime.now,
     ) -> None:
-        super().__init__()
-        self._source, self._telemetry, self._options = source, telemetry, options
-        self._folder, self._clock = folder, clock
-        self._bound = keymap.chosen(options.config)
+        super().__init__(options, folder, clock)
+        self._source, self._telemetry = source, telemetry
         self._store = Store()
         self._frozen: Store | None = None
         self._recording = options.record
         self._recorder = Recorder(options.record, source.label) if options.record else None
-        self.register_theme(_THEME)
-        self.theme = _THEME.name
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen."""
         self._main = MainScreen(
-            self._options, self._glyphs, self._bound, self._view(self._store), self._situation()
+            self.options, self._glyphs, self.bound, self._view(self._store), self._situation()
         )
         return self._main
 
-    def on_mount(self) -> None:
-        """Take over the person's own keys."""
-        own = self._options.config.keymap
-        self.set_keymap({one.id: one.key for one in self._bound if one.id and one.id in own})
-
     def on_ready(self) -> None:
         """Begin to take frames, now that all is there to show them."""
-        self.set_class(self._options.ascii, "-ascii")
-        if not self.is_headless:
-            terminated = partial(self.exit, return_code=int(ExitCode.TERMINATED))
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated)
         self.run_worker(self._feed(), name="frames")
         self.set_interval(1.0, self._tick)
 
@@ -112,7 +72,7 @@ class TopApp(App[None]):
     async def _feed(self) -> None:
         async for frame in self._source.frames():
             self._store.apply(frame)
-            if self._recorder is not None and not self._done(
+            if self._recorder is not None and not self.done(
                 partial(self._recorder.add, self._store)
             ):
                 self._recorder = None
@@ -132,11 +92,11 @@ class TopApp(App[None]):
 
     @property
     def _glyphs(self) -> Glyphs:
-        return ASCII if self._options.ascii else UNICODE
+        return ASCII if self.options.ascii else UNICODE
 
     def _view(self, store: Store) -> View:
         sample = self._telemetry.latest if self._telemetry is not None else None
-        return View(store, self._glyphs, WINDOWS_S[0], self._options.ascii, sample)
+        return View(store, self._glyphs, WINDOWS_S[0], self.options.ascii, sample)
 
     def _situation(self) -> Situation:
         return Situation(
@@ -153,7 +113,7 @@ class TopApp(App[None]):
             yield from super().get_system_commands(screen)
             return
         on_main = {binding.id for binding in keys.MAIN}
-        for binding in (one for one in self._bound if one.id in on_main):
+        for binding in (one for one in self.bound if one.id in on_main):
             described = f"key {' or '.join(keys.names(binding))}"
             run = partial(self.run_action, binding.action, default_namespace=screen)
             title = binding.description.capitalize()
@@ -161,7 +121,7 @@ class TopApp(App[None]):
 
     def action_preset(self) -> None:
         """Choose among the presets of the person's file."""
-        config = self._options.config
+        config = self.options.config
         if not config.presets:
             self.notify(f"presets are kept in {config.path}", title="no presets")
             return
@@ -169,7 +129,7 @@ class TopApp(App[None]):
         self.search_commands(offered, placeholder="Preset")
 
     def _take(self, name: str) -> None:
-        preset = self._options.config.presets[name]
+        preset = self.options.config.presets[name]
         if preset.interval_s is not None:
             self._source.interval_s = preset.interval_s
         self._main.take(preset)
@@ -187,9 +147,9 @@ class TopApp(App[None]):
     def action_pace(self, slower: int) -> None:
         """More or fewer frames in a time, one degree."""
         if isinstance(self._source, Replayable):
-            self._source.speed = _beside(SPEEDS, self._source.speed, -slower)
+            self._source.speed = beside(SPEEDS, self._source.speed, -slower)
         else:
-            self._source.interval_s = _beside(PACES_S, self._source.interval_s, slower)
+            self._source.interval_s = beside(PACES_S, self._source.interval_s, slower)
         self._tick()
 
     def action_ask_now(self) -> None:
@@ -220,48 +180,21 @@ class TopApp(App[None]):
     def action_record(self) -> None:
         """Write frames to a new file from now on, or stop."""
         if self._recorder is not None:
-            self._done(self._recorder.close)
+            self.done(self._recorder.close)
             self._recorder = None
             self.notify(f"{self._recording}", title="recorded")
         else:
-            self._done(self._begin_recording)
+            self.done(self._begin_recording)
         self._tick()
 
     def _begin_recording(self) -> None:
-        self._recording = export.new_path(self._folder, ".kvtrace", self._clock())
+        self._recording = export.new_path(self.folder, ".kvtrace", self.clock())
         self._recorder = Recorder(self._recording, self._source.label)
         self._recorder.add(self._store)
 
-    def action_picture(self) -> None:
-        """Save what is on the screen as SVG."""
-        self._write(".svg", self.export_screenshot)
-
     def action_export(self) -> None:
         """Write the rows of the tree to a CSV file."""
-        self._write(".csv", lambda: export.as_csv(self._main.rows))
-
-    def _write(self, suffix: str, make: Callable[[], str]) -> None:
-        def write() -> None:
-            path = export.new_path(self._folder, suffix, self._clock())
-            export.write(path, make())
-            self.notify(str(path), title="saved")
-
-        self._done(write)
-
-    def _done(self, action: Callable[[], None]) -> bool:
-        """Do something that can fail for reasons that a person should read; whether it did not."""
-        try:
-            action()
-        except KvflowError as error:
-            self.notify(str(error), severity="error", markup=False)
-            return False
-        return True
-
-
-def _beside(values: Sequence[float], value: float, by: int) -> float:
-    """The value so many places further on a ladder that begins nearest to `value`."""
-    nearest = min(range(len(values)), key=lambda place: abs(values[place] - value))
-    return values[min(max(nearest + by, 0), len(values) - 1)]
+        self.write(".csv", lambda: export.as_csv(self._main.rows))
 
 
 def run(source: Source, *, telemetry: Sampler | None, options: ScreenOptions) -> None:
@@ -277,6 +210,4 @@ def run(source: Source, *, telemetry: Sampler | None, options: ScreenOptions) ->
         SystemExit: something of kvflow's failed, which is printed, or SIGTERM came.
     """
     app = TopApp(source, telemetry=telemetry, options=options, folder=export.folder())
-    app.run()
-    if app.return_code:
-        raise SystemExit(app.return_code)
+    shown(app)

@@ -19,6 +19,7 @@ class View(NamedTuple):
         window_s: how far charts look back.
         plain: no characters beyond ASCII.
         sample: the machine that the console runs on, if it is looked at.
+        least_gbps: what the axis of the link goes to at least, so that two have the same.
     """
 
     store: Store
@@ -26,6 +27,7 @@ class View(NamedTuple):
     window_s: int
     plain: bool
     sample: Sample | None = None
+    least_gbps: float = 0.0
 
     @property
     def ellipsis(self) -> str:

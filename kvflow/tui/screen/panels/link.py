@@ -20,7 +20,7 @@ def draw(view: View, width: int, height: int) -> list[Line]:
     upper = (rows + 1) // 2
     h2d = _values(view, width, _h2d)
     d2h = _values(view, width, _d2h)
-    top = rounded_up(max([*h2d, *d2h], default=0.0))
+    top = rounded_up(max([*h2d, *d2h, view.least_gbps]))
     up = area(h2d, width, upper, top, plain=view.plain)
     down = area(d2h, width, rows - upper, top, downwards=True, plain=view.plain)
     scale = f"0 to {top:g}" if top else ""
