@@ -73,11 +73,20 @@ class Control:
 
     async def counts(self) -> Counts | None:
         """What the server has counted; None if it runs without kvflow."""
+        frame = await self._frame()
+        return None if frame is None else flat(frame)
+
+    async def traffic(self) -> Traffic | None:
+        """What has been copied between the tiers; None without kvflow or without a host tier."""
+        frame = await self._frame()
+        return None if frame is None else frame.traffic
+
+    async def _frame(self) -> Frame | None:
         what = "asking for counters"
         reply = await self._ask("GET", "/kvflow/snapshot?nodes=0", what)
         if reply.status_code == HTTPStatus.NOT_FOUND:
             return None
-        return flat(self._read(reply, what, Frame))
+        return self._read(reply, what, Frame)
 
     async def _ask(self, method: str, path: str, what: str, body: Any = None) -> httpx2.Response:
         try:

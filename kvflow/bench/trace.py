@@ -1,6 +1,6 @@
 """One more run of an arm, watched closely: when each call did what, and what the link carried.
 
-It is not measured, since being asked for counters costs a server time.
+It is not measured, since being looked at costs a server time.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ _LOOK_S = 0.02
 
 
 class Look(NamedTuple):
-    """What a server had counted at one moment.
+    """What a server told at one moment.
 
     Attributes:
         at_s: seconds since the run began.
-        h2d_bytes: copied to the device since the server started.
+        loads: whether something was on its way to the device.
         waits: forwards that had to wait for a load since the server started.
     """
 
     at_s: float
-    h2d_bytes: float
-    waits: float
+    loads: bool
+    waits: int
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Trace:
 
     Attributes:
         calls: of the run.
-        looks: at what the server had counted, in order; none of stock SGLang, which does not say.
+        looks: at the server, in order; none of stock SGLang, which does not say.
     """
 
     calls: Sequence[CallRecord] = ()
@@ -46,7 +46,7 @@ class Trace:
 
 @contextlib.asynccontextmanager
 async def looking(control: Control, looks: list[Look]) -> AsyncIterator[None]:
-    """Note what the server has counted, again and again, for as long as the context lasts."""
+    """Look at the server, again and again, for as long as the context lasts."""
     watcher = asyncio.create_task(_look(control, looks, time.perf_counter()))
     try:
         yield
@@ -59,7 +59,7 @@ async def looking(control: Control, looks: list[Look]) -> AsyncIterator[None]:
 async def _look(control: Control, looks: list[Look], began: float) -> None:
     # A server that stops answering shows in the calls; the picture only gets shorter.
     with contextlib.suppress(KvflowError):
-        while (counts := await control.counts()) is not None and "h2d_bytes" in counts:
+        while (traffic := await control.traffic()) is not None:
             at_s = time.perf_counter() - began
-            looks.append(Look(at_s, counts["h2d_bytes"], counts.get("waits", 0.0)))
+            looks.append(Look(at_s, traffic.h2d_pending_bytes > 0, traffic.waits))
             await asyncio.sleep(_LOOK_S)

@@ -31,11 +31,12 @@ async def test_mode_is_switched_and_asked_for():
             assert (before, await steer.mode()) == ("off", "full")
 
 
-async def test_mode_of_stock_sglang_is_none_and_so_are_its_counts():
+async def test_mode_of_stock_sglang_is_none_and_so_are_its_counts_and_traffic():
     with BenchServer(mode=None).running() as fake:
         async with steering(fake.url) as steer:
             assert await steer.mode() is None
             assert await steer.counts() is None
+            assert await steer.traffic() is None
 
 
 async def test_mode_that_the_server_refuses_is_an_error_with_its_words():
@@ -66,6 +67,12 @@ async def test_control_of_a_server_that_answers_nonsense_says_so():
         async with steering(fake.url) as steer:
             with pytest.raises(KvflowError, match="answers nonsense"):
                 await steer.mode()
+
+
+async def test_traffic_is_what_the_server_copies():
+    with BenchServer().running() as fake:
+        async with steering(fake.url) as steer:
+            assert await steer.traffic() == make_frame().traffic
 
 
 def test_flat_has_counters_of_engine_and_link_but_nothing_pending():

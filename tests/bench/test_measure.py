@@ -130,7 +130,7 @@ async def test_turn_that_is_the_last_traces_one_more_run_that_is_not_measured(se
     assert first.trace is None
     assert [call.call.agent for call in last.trace.calls] == ["a", "b"]
     assert not {call.run for call in last.trace.calls} & {call.run for call in last.calls}
-    assert {look.h2d_bytes for look in last.trace.looks} == {7}
+    assert {look.loads for look in last.trace.looks} == {True}
 
 
 async def test_turn_of_stock_sglang_is_traced_without_looks(setting):

@@ -4,23 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kvflow.bench.arms import ARMS, baseline
-from kvflow.bench.report import words
+from kvflow.bench.arms import baseline
+from kvflow.bench.report import timeline, words
+from kvflow.bench.report.ink import FIRST_TOKEN, RUN, WHERE, WIDE, finished
 from kvflow.bench.result import Document, SpeedupFigure
 from kvflow.bench.session import Measured
-from kvflow.bench.trial import Trial, hits
-from kvflow.client.records import CallRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which can be told apart by everybody.
-DEVICE, HOST, ANEW, DECODING = "#009E73", "#E69F00", "#D55E00", "#B8B8B8"
-_WHERE = (("on the device", DEVICE), ("loaded from the host", HOST), ("computed anew", ANEW))
-_MARKS = (("whole run", "run", "o", "#0072B2"), ("first token", "ttft", "s", "#CC79A7"))
-_WIDE = 8.0  # inches
-_MOST_CALLS = 30  # of a run that are shown; more cannot be told apart
+_MARKS = (("whole run", "run", "o", RUN), ("first token", "ttft", "s", FIRST_TOKEN))
 
 
 def write(folder: Path, documents: Sequence[Document], measured: Sequence[Measured]) -> list[str]:
@@ -40,7 +34,7 @@ def write(folder: Path, documents: Sequence[Document], measured: Sequence[Measur
     for number, one in enumerate(measured, 1):
         if any(trial.whole for trial in one.trials):
             suffix = f"-{number}" if len(measured) > 1 else ""
-            names.append(_save(_timeline(Figure, one), folder / f"timeline{suffix}.svg"))
+            names.append(_save(timeline.draw(Figure, one), folder / f"timeline{suffix}.svg"))
     return names
 
 
@@ -51,6 +45,12 @@ def _save(figure: "Figure", path: Path) -> str:
     with rc_context({"svg.hashsalt": "kvflow"}):
         figure.savefig(path, format="svg", bbox_inches="tight", metadata={"Date": None})
     return path.name
+
+
+def _note(documents: Sequence[Document]) -> str:
+    names = ", ".join(dict.fromkeys(document.recipe for document in documents))
+    label = documents[0].setup.get("label")
+    return f"{names}; {label}" if label else names
 
 
 def _compared(document: Document) -> list[tuple[str, SpeedupFigure, SpeedupFigure]]:
@@ -73,7 +73,7 @@ def _speedups(make: Any, documents: Sequence[Document]) -> "Figure":
         for document in documents
         for pair, run, ttft in _compared(document)
     ]
-    figure = make(figsize=(_WIDE, 1.6 + 0.42 * len(rows)))
+    figure = make(figsize=(WIDE, 1.6 + 0.42 * len(rows)))
     axes: Axes = figure.subplots()
     for at, (_, *ratios) in enumerate(rows):
         for offset, ratio, (label, _, mark, colour) in zip(
@@ -91,7 +91,7 @@ def _speedups(make: Any, documents: Sequence[Document]) -> "Figure":
     axes.grid(axis="x", color="#DDDDDD")
     axes.set_axisbelow(True)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-    return _finished(figure)
+    return finished(figure, _note(documents))
 
 
 def _plain_ticks(axes: "Axes") -> None:
@@ -110,10 +110,10 @@ def _hits(make: Any, documents: Sequence[Document]) -> "Figure":
         for name, arm in document.arms.items()
         if arm.reusable_tokens
     ]
-    figure = make(figsize=(_WIDE, 1.4 + 0.34 * len(rows)))
+    figure = make(figsize=(WIDE, 1.4 + 0.34 * len(rows)))
     axes: Axes = figure.subplots()
     left = [0.0] * len(rows)
-    for tier, (label, colour) in enumerate(_WHERE):
+    for tier, (colour, label) in enumerate(WHERE):
         widths = [100 * shares[tier] for _, shares in rows]
         axes.barh(range(len(rows)), widths, left=left, color=colour, label=label, height=0.7)
         left = [start + width for start, width in zip(left, widths, strict=True)]
@@ -122,74 +122,4 @@ def _hits(make: Any, documents: Sequence[Document]) -> "Figure":
     axes.set_xlim(0, 100)
     axes.set_xlabel("% of the prompt tokens that could be found in the cache")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
-    return _finished(figure)
-
-
-def _timeline(make: Any, measured: Measured) -> "Figure":
-    """One run of each arm: when each call was waiting for its first token, and when it decoded."""
-    trials = _latest(measured.trials)
-    calls = {trial.arm: _one_run(trial) for trial in trials}
-    most = max(map(len, calls.values()))
-    size = (_WIDE, 0.9 + len(calls) * (0.5 + 0.16 * most))
-    figure = make(figsize=size)
-    panels = figure.subplots(len(calls), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (arm, own) in zip(panels, calls.items(), strict=True):
-        _one_timeline(axes, arm, own)
-    panels[-1].set_xlabel("seconds")
-    handles = [_patch(colour, f"first token, prefix {label}") for label, colour in _WHERE]
-    figure.legend(
-        handles=[*handles, _patch(DECODING, "decoding")],
-        loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False,
-    )  # fmt: skip
-    return _finished(figure)
-
-
-def _one_timeline(axes: "Axes", arm: str, calls: Sequence[CallRecord]) -> None:
-    began = min(call.started_s or 0.0 for call in calls)
-    for at, call in enumerate(calls):
-        assert call.answer is not None
-        assert call.started_s is not None
-        start = call.started_s - began
-        decoding = call.answer.latency_s - call.answer.ttft_s
-        axes.barh(at, call.answer.ttft_s, left=start, color=_colour(call), height=0.8)
-        axes.barh(at, decoding, left=start + call.answer.ttft_s, color=DECODING, height=0.8)
-    axes.set_yticks(range(len(calls)), [call.call.agent for call in calls], fontsize=7)
-    axes.invert_yaxis()
-    axes.set_title(arm, loc="left", fontsize=10)
-    axes.grid(axis="x", color="#DDDDDD")
-    axes.set_axisbelow(True)
-
-
-def _colour(call: CallRecord) -> str:
-    """Where most of the call's reusable tokens were found."""
-    found = hits([call])
-    anew = found.reusable - found.device - found.host
-    tokens = (found.device, found.host, anew)
-    return _WHERE[tokens.index(max(tokens))][1]
-
-
-def _latest(trials: Sequence[Trial]) -> list[Trial]:
-    """The last turn of each arm that went through."""
-    good = {trial.arm: trial for trial in trials if trial.whole}
-    return [good[name] for name in ARMS if name in good]
-
-
-def _one_run(trial: Trial) -> list[CallRecord]:
-    """The first calls of the first run."""
-    first = trial.calls[0].run
-    answered = [call for call in trial.calls if call.run == first and call.answer is not None]
-    return sorted(answered, key=lambda call: call.started_s or 0.0)[:_MOST_CALLS]
-
-
-def _patch(colour: str, label: str) -> Any:
-    from matplotlib.patches import Patch
-
-    return Patch(color=colour, label=label)
-
-
-def _finished(figure: "Figure") -> "Figure":
-    for axes in figure.axes:
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    figure.tight_layout()
-    return figure
+    return finished(figure, _note(documents))
