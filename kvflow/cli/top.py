@@ -12,6 +12,7 @@ _SHOWN: Final = 20
 
 
 def command(
+    context: typer.Context,
     url: Annotated[
         str | None,
         typer.Argument(
@@ -79,6 +80,12 @@ def command(
     demo: Annotated[
         bool, typer.Option("--demo", help="Show the recording that comes with kvflow.")
     ] = False,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Show the screen in browsers; PORT alone: loopback."
+        ),
+    ] = None,
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Filter, sort, panels and interval by name.")
     ] = None,
@@ -102,7 +109,7 @@ def command(
 
     For example: kvflow top --demo, or kvflow top --stat -d 5
     """
-    from kvflow.cli import top_compare, top_request, top_show
+    from kvflow.cli import top_browser, top_compare, top_request, top_show
     from kvflow.cli.top_print import Mode, Printer
     from kvflow.cli.top_session import Session
     from kvflow.tui.rows import View
@@ -119,19 +126,22 @@ def command(
     options = top_request.options(
         config, preset, interval_s=interval, wanted=wanted, sort=sort, plain=plain, record=record
     )
-    mode = top_request.mode_of([mode for mode, is_asked in asked.items() if is_asked], record)
-    if compare is not None:
+    modes = [mode for mode, is_asked in asked.items() if is_asked]
+    mode = top_request.mode_of(modes, record, elsewhere=serve is not None)
+    if serve is not None:
+        top_browser.browse(context, serve, mode, read_api_key(api_key_file), options)
+    elif compare is not None:
         top_compare.compare(compare, mode, speed, options)
-        return
-    session = None
-    if mode is not None:
-        most = _SHOWN if top is None and mode is not Mode.JSON else top
-        view = View(options.filter, options.sort)
-        session = Session(Printer(mode, view, most, plain), record)
-    if replay is not None or demo:
-        top_show.replay(session, replay, speed, options)
     else:
-        top_show.watch(session, url, read_api_key(api_key_file), options)
+        session = None
+        if mode is not None:
+            most = _SHOWN if top is None and mode is not Mode.JSON else top
+            view = View(options.filter, options.sort)
+            session = Session(Printer(mode, view, most, plain), record)
+        if replay is not None or demo:
+            top_show.replay(session, replay, speed, options)
+        else:
+            top_show.watch(session, url, read_api_key(api_key_file), options)
 
 
 def show(url: str, api_key: str | None) -> None:

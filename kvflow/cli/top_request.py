@@ -1,8 +1,10 @@
 """`kvflow top`: which of its options go together, and what they ask for."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from kvflow.cli.top_print import Mode
 from kvflow.errors import UsageError
@@ -10,6 +12,9 @@ from kvflow.tui.config import Preset, load
 from kvflow.tui.filter import EVERYTHING, parse
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.rows import NATURAL, Sort
+
+_DRIVER: Final = "TEXTUAL_DRIVER"
+"""Set where something else than a terminal shows the screen, such as a page of --serve."""
 
 
 def check_what_is_shown(shown: Mapping[str, object], record: Path | None) -> None:
@@ -29,8 +34,13 @@ def check_what_is_shown(shown: Mapping[str, object], record: Path | None) -> Non
         raise UsageError(f"--record does not go with {given[0]}", "it is a recording already")
 
 
-def mode_of(asked: Sequence[Mode], record: Path | None) -> Mode | None:
+def mode_of(asked: Sequence[Mode], record: Path | None, *, elsewhere: bool) -> Mode | None:
     """What to print; None for the screen.
+
+    Args:
+        asked: the options that were given.
+        record: a file to record to.
+        elsewhere: the screen is to be shown in browsers, so stdout need not be a terminal.
 
     Raises:
         UsageError: more than one is asked for, or none where there is no screen to record beside.
@@ -41,7 +51,7 @@ def mode_of(asked: Sequence[Mode], record: Path | None) -> Mode | None:
         if asked[0] is Mode.NOTHING and record is None:
             raise UsageError("--no-tui shows nothing", hint="kvflow top --no-tui --record FILE")
         return asked[0]
-    if sys.stdout.isatty():
+    if elsewhere or os.environ.get(_DRIVER) or sys.stdout.isatty():
         return None
     if record is not None:
         raise UsageError(

@@ -22,6 +22,7 @@ from kvflow.tui.source import Source
 DEMO: Final = Path(__file__).parents[1] / "tui" / "demo.kvtrace"
 """A recording of the CPU engine under a workflow, made by scripts/record_demo.py."""
 
+_OF_THE_SCREENS = ("textual", "textual_serve", "aiohttp")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -96,7 +97,7 @@ def screens_needed() -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "textual":
+        if error.name is None or error.name.partition(".")[0] not in _OF_THE_SCREENS:
             raise
         raise MissingPart(
             "the screens of kvflow top are not installed",
