@@ -221,3 +221,5 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     run_states: tuple[RunState, ...] = ()
     traffic: Traffic | None = None  # None: no host tier
     ages: Ages | None = None
+    model: str = ""  # the last part of its path
+    uptime_s: float = 0.0  # since the scheduler's process began

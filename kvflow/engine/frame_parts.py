@@ -82,6 +82,16 @@ def _agent(
     )
 
 
+def model(path: str) -> str:
+    """What a model is called: no folder, address or key that leads to it is shown.
+
+    Args:
+        path: of a folder, a name on a hub, or a URL.
+    """
+    bare, _, _ = path.partition("?")
+    return bare.rstrip("/").rpartition("/")[2]
+
+
 def waiting_calls(scheduler: Any) -> tuple[WaitingCall, ...]:
     """The first calls of the waiting queue, in queue order."""
     cache: KvflowRadixCache = scheduler.tree_cache

@@ -17,6 +17,7 @@ from kvflow.engine.snapshot_limits import MOST_CHANGED_NODES, MOST_NEWS, MOST_NO
 from kvflow.frames import EvictionRecord, Frame, Node, PrefetchRecord
 
 _BOOT = os.urandom(8).hex()
+_BEGAN = time.monotonic()
 
 
 class _Told(NamedTuple):
@@ -125,4 +126,6 @@ def _frame(scheduler: Any, told: _Told, owners: Owners) -> Frame:
         run_states=frame_parts.run_states(cache),
         traffic=frame_parts.traffic(cache),
         ages=frame_parts.ages(cache),
+        model=frame_parts.model(scheduler.server_args.model_path),
+        uptime_s=time.monotonic() - _BEGAN,
     )

@@ -88,10 +88,18 @@ def _head(view: View, frame: Frame, status: Status, label: str, width: int) -> l
             Piece(f"{plural(counters.tagged_calls, 'tagged call')}, "),
             Piece(f"{counters.untagged_calls:,} untagged"),
         ],
+        *_server(frame),
         _hits(view, frame),
         *_copies(frame),
     ]
     return [fit(line, width) for line in lines]
+
+
+def _server(frame: Frame) -> list[Line]:
+    """What is served, and since when; nothing of a server that does not tell."""
+    told = [f"model {frame.model}"] if frame.model else []
+    told += [f"up {figures.seconds(frame.uptime_s)}"] if frame.uptime_s else []
+    return [[Piece(", ".join(told))]] if told else []
 
 
 def _hits(view: View, frame: Frame) -> Line:

@@ -9,6 +9,7 @@ from support.prefixes import PREFIX, PROMPT, evict_all, scheduler
 from support.real_cache import nodes
 from support.tags import by
 
+from kvflow.engine.frame_parts import model
 from kvflow.engine.snapshot import follow, take
 from kvflow.engine.snapshot_limits import MOST_AGENTS, MOST_RUNS, MOST_WAITING
 from kvflow.frames import AgentState, EvictionRecord, Frame
@@ -21,6 +22,30 @@ OTHER = [50] * 30
 def agent_of(frame: Frame, name: str) -> AgentState:
     [found] = [one for one in frame.agents if one.agent == name]
     return found
+
+
+# The server
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", "Qwen2.5-7B-Instruct"),
+        ("/home/somebody/models/tiny/", "tiny"),
+        ("tiny", "tiny"),
+        ("s3://key:secret@bucket/tiny?token=secret/x", "tiny"),
+        ("", ""),
+    ],
+)
+def test_model_is_called_by_the_last_part_of_its_path(path, name):
+    assert model(path) == name
+
+
+def test_frame_says_which_model_is_served_and_for_how_long():
+    mini = scheduler()
+    first, second = take(mini, 0), take(mini, 0)
+    assert first.model == "tiny"
+    assert 0 < first.uptime_s < second.uptime_s
 
 
 # Hits

@@ -46,6 +46,7 @@ class MiniScheduler:
         self.chunked: Any = None
         self.hits: list[tuple[str, int, int]] = []
         self.may_give_up = False
+        self.server_args = SimpleNamespace(model_path="/srv/models/tiny")
         self.flush_wrapper = SimpleNamespace(_pending=None)
         sender = SimpleNamespace(socket="of the first rank")
         self.ipc_channels = SimpleNamespace(send_to_tokenizer=sender)

@@ -97,3 +97,9 @@ def test_picture_names_the_client_only_where_there_are_several() -> None:
     one = (make_agent("peer/planner"), make_agent("peer/writer"))
     assert "peer/" not in text_of(make_frame(agents=one))
     assert "batch/planner" in text_of(make_frame(agents=(*one, make_agent("batch/planner"))))
+
+
+def test_picture_says_what_is_served_and_since_when_if_the_server_tells() -> None:
+    told = text_of(busy_frame(model="tiny", uptime_s=75.0))
+    assert "\nmodel tiny, up 1m\n" in told
+    assert "model" not in text_of(busy_frame())

@@ -1,5 +1,6 @@
 """What stands on top: which server, whether it can be believed, and what is chosen."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from textual.app import ComposeResult
@@ -11,7 +12,7 @@ from kvflow.tui.glyphs import LETTERS
 from kvflow.tui.history import hit_shares
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import bar
-from kvflow.tui.screen.ink import Ink, Line, Piece, apart, shorten
+from kvflow.tui.screen.ink import Ink, Line, Piece, apart, shorten, width_of
 from kvflow.tui.screen.panels.pools import parts
 from kvflow.tui.screen.view import View
 from kvflow.tui.source import Link, Status
@@ -51,7 +52,8 @@ class Situation(NamedTuple):
 def draw(view: View, now: Situation, width: int, height: int) -> list[Line]:
     """The banner; with less height than ROOMY, hits and pools stand in its last line."""
     trouble = _trouble(view, now)
-    first = apart(_source(view, now, width), _server(view, now), width)
+    source = _source(view, now, width)
+    first = apart(source, _server(view, now, width - width_of(source) - 1), width)
     if height < ROOMY:
         return [first, trouble or [*_load(view, now), _GAP, *_choices(now)], _summary(view)]
     return [first, trouble or _load(view, now), _choices(now), _tree(view, now)]
@@ -72,13 +74,33 @@ def _chip(now: Situation) -> Piece:
     return Piece(now.status.label, Ink.DEVICE if now.status.link is Link.LIVE else Ink.ACCENT)
 
 
-def _server(view: View, now: Situation) -> Line:
+def _server(view: View, now: Situation, room: int) -> Line:
+    """What is known of the server; where there is no room, its model goes first, then its age."""
     frame = view.store.frame
-    line: Line = []
+    model: Line = []
+    mode: Line = []
+    age: Line = []
+    pace: Line = []
     if frame is not None:
-        line += [Piece("mode ", Ink.MUTED), Piece(frame.mode, Ink.STRONG)]
+        mode = [Piece("mode ", Ink.MUTED), Piece(frame.mode, Ink.STRONG)]
+        if frame.model:
+            model = [Piece(frame.model, Ink.STRONG)]
+        if frame.uptime_s:
+            age = [Piece("up ", Ink.MUTED), Piece(figures.seconds(frame.uptime_s))]
     if now.status.link is not Link.REPLAY:
-        line += [_GAP, Piece(f"every {now.interval_s:g} s", Ink.MUTED)]
+        pace = [Piece(f"every {now.interval_s:g} s", Ink.MUTED)]
+    for told in ([model, mode, age, pace], [mode, age, pace]):
+        line = _spaced(told)
+        if width_of(line) <= room:
+            return line
+    return _spaced([mode, pace])
+
+
+def _spaced(parts: Iterable[Line]) -> Line:
+    """Those that say something, with gaps between them."""
+    line: Line = []
+    for part in filter(None, parts):
+        line += [_GAP, *part] if line else part
     return line
 
 

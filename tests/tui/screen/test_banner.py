@@ -22,6 +22,20 @@ def test_banner_says_server_state_mode_and_pace():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (100, "tiny  mode prefetch  up 3h  every 1 s"),
+        (76, "mode prefetch  up 3h  every 1 s"),
+        (70, "mode prefetch  every 1 s"),
+    ],
+)
+def test_banner_says_model_and_uptime_where_there_is_room(width, told):
+    frames = [frame_at(5, model="tiny", uptime_s=3 * 3600.0)]
+    first = text_of(lines(frames=frames, width=width)).splitlines()[0]
+    assert first.split("30000")[1].strip() == told
+
+
 def test_banner_says_load_choices_and_the_size_of_the_tree():
     _, load, choices, tree = text_of(lines(NOW._replace(filter="locked", follow=True))).splitlines()
     assert load.split() == ["running", "2", "waiting", "3", "runs", "4"]
