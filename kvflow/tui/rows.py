@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self, overload
 
@@ -189,41 +190,43 @@ def keep_selection(before: Rows, selected: int, now: Rows) -> int | None:
 
 def _walk(store: Store, view: View) -> tuple[list[int], list[int]]:
     """Ids and levels, depth first. Bare numbers only: there may be fifty thousand."""
-    tree, collapsed = store.tree, view.collapsed
+    tree, collapsed, links = store.tree, view.collapsed, store.tree.links
     in_order = _order(store, view)
     ghosts = _ghosts_by_parent(store, view.filter)
     ids = [one for parent in ghosts if parent not in tree.nodes for one in ghosts[parent]]
     levels = [0] * len(ids)
-    todo = in_order(tree.tops())
-    levels_to_do = [0] * len(todo)
+    todo = [iter(in_order(tree.tops()))]
     while todo:
-        node_id, level = todo.pop(), levels_to_do.pop()
-        ids.append(node_id)
-        levels.append(level)
-        if node_id in collapsed:
-            continue
-        if node_id in ghosts:
-            ids.extend(ghosts[node_id])
-            levels.extend([level + 1] * len(ghosts[node_id]))
-        children = tree.children(node_id)
-        if children:
-            below = in_order(children)
-            todo.extend(below)
-            levels_to_do.extend([level + 1] * len(below))
+        level = len(todo) - 1
+        for node_id in todo[-1]:
+            ids.append(node_id)
+            levels.append(level)
+            if node_id in collapsed:
+                continue
+            if node_id in ghosts:
+                ids.extend(ghosts[node_id])
+                levels.extend([level + 1] * len(ghosts[node_id]))
+            if node_id in links:
+                todo.append(iter(in_order(links[node_id])))
+                break
+        else:
+            todo.pop()
     return ids, levels
 
 
 def _order(store: Store, view: View) -> Callable[[Collection[int]], list[int]]:
-    """What puts siblings on a stack: those that are shown, the last one first."""
+    """What puts siblings in order: those that are shown."""
     nodes, key, turned = store.tree.nodes, _KEYS[view.sort.column], view.sort.descending
     shown = _with_paths(store, view.filter) if view.filter else None
+    if shown is None and view.sort.column is Column.ID:  # the usual case, without a look at nodes
+        return partial(sorted, reverse=turned)
 
     def in_order(siblings: Collection[int]) -> list[int]:
         if shown is not None:
             siblings = [one for one in siblings if one in shown]
         if len(siblings) < 2:
             return list(siblings)
-        ordered = sorted([nodes[one] for one in siblings], key=key, reverse=not turned)
+        ordered = sorted([nodes[one] for one in siblings], key=key, reverse=turned)
         return [node.id for node in ordered]
 
     return in_order

@@ -4,7 +4,7 @@ Pure. A whole frame replaces the tree, a delta changes it. What a server sends i
 be a tree: no walk here recurses, and none goes in circles.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from kvflow.frames import Frame, Node
@@ -61,6 +61,11 @@ class Tree:
         copied._children = {parent: dict(below) for parent, below in self._children.items()}
         copied._unseen_parents = dict(self._unseen_parents)
         return copied
+
+    @property
+    def links(self) -> Mapping[int, Collection[int]]:
+        """Ids of the nodes right below, by the id of the one above; only of those that have any."""
+        return self._children
 
     def children(self, node_id: int) -> Collection[int]:
         """Ids of the nodes right below, in the order in which they came."""

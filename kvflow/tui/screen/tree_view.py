@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -18,6 +19,8 @@ from kvflow.tui.screen.listing import Listing
 from kvflow.tui.screen.tree_cells import COLUMNS, Look, cells, used_ago
 from kvflow.tui.screen.view import View
 from kvflow.tui.store import Store
+
+_TOKENS = attrgetter("tokens")
 
 
 class TreeView(Listing):
@@ -211,5 +214,5 @@ def _look(view: View, newest: float) -> Look:
         bytes_per_token=frame.bytes_per_token if frame else 0,
         client=next(iter(clients)) if len(clients) == 1 else None,
         newest=max(latest, newest),
-        largest=max((node.tokens for node in view.store.tree.nodes.values()), default=0),
+        largest=max(map(_TOKENS, view.store.tree.nodes.values()), default=0),
     )
