@@ -4,6 +4,7 @@ Source: design 4.2 (`untagged_share`). Two orders side by side, so that passing 
 costs nothing, however much of it there is.
 """
 
+import heapq
 from collections.abc import Callable, Iterator
 from typing import Generic
 
@@ -93,35 +94,59 @@ class ReservedOrder(Generic[Leaf]):
             RuntimeError: the order changed since the last leaf was given.
         """
         spare = self._spare()
-        spared: set[Leaf] = set()
-
-        def bared_by(leaf: Leaf) -> Leaf | None:
-            return None if leaf in spared or uncovered is None else uncovered(leaf)
-
-        streams = [self._open.upcoming(bared_by), self._reserved.upcoming(bared_by)]
-        heads = [next(stream, None) for stream in streams]
+        first, other = _Line(self._open, self._rank), _Line(self._reserved, self._rank)
         while True:
-            # A leaf of either kind may bare a node of the other, which joins its own stream.
-            first, other = heads if spare > 0 else (heads[0], None)
-            if first is None and other is None:
+            line = _ahead(first, other) if spare > 0 else first
+            leaf = line.head
+            if leaf is None:
                 return
-            number = _smaller(first, other, self._rank)
-            leaf = heads[number]
-            assert leaf is not None
-            if not self._is_reserved(leaf):
-                yield leaf
-            elif spare > 0:
+            if line is other:
                 spare -= self._size(leaf)
-                yield leaf
-            else:
-                spared.add(leaf)
-            heads[number] = next(streams[number], None)
+            yield leaf
+            line.take()
+            bared = None if uncovered is None else uncovered(leaf)
+            if bared is not None:
+                (other if self._is_reserved(bared) else first).join(bared)
 
     def _home(self, leaf: Leaf) -> EvictionOrder[Leaf]:
         return self._reserved if self._is_reserved(leaf) else self._open
 
 
-def _smaller(first: Leaf | None, other: Leaf | None, rank: Callable[[Leaf], Rank]) -> int:
-    if first is None or other is None:
-        return 0 if other is None else 1
-    return 0 if rank(first) < rank(other) else 1
+class _Line(Generic[Leaf]):
+    """The leaves of one order as they will go, and those that are bared on the way."""
+
+    def __init__(self, order: EvictionOrder[Leaf], rank: Callable[[Leaf], Rank]) -> None:
+        self._rank = rank
+        self._leaves = order.upcoming()
+        self._next = next(self._leaves, None)
+        self._bared: list[tuple[Rank, Leaf]] = []  # a heap; no two ranks are the same
+
+    @property
+    def head(self) -> Leaf | None:
+        """Who goes next; None if nobody is left."""
+        if not self._bared:
+            return self._next
+        rank, leaf = self._bared[0]
+        return leaf if self._next is None or rank < self._rank(self._next) else self._next
+
+    def take(self) -> None:
+        """The head is gone."""
+        if self._bared and self.head is self._bared[0][1]:
+            heapq.heappop(self._bared)
+        else:
+            self._next = next(self._leaves, None)
+
+    def join(self, leaf: Leaf) -> None:
+        """A node became a leaf: it stands where it ranks."""
+        heapq.heappush(self._bared, (self._rank(leaf), leaf))
+
+    def goes_before(self, other: "_Line[Leaf]") -> bool:
+        """Whether its head, if any, ranks before the other's."""
+        mine, theirs = self.head, other.head
+        if mine is None or theirs is None:
+            return theirs is None
+        return self._rank(mine) < self._rank(theirs)
+
+
+def _ahead(first: _Line[Leaf], other: _Line[Leaf]) -> _Line[Leaf]:
+    return first if first.goes_before(other) else other

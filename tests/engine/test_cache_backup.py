@@ -35,7 +35,7 @@ def test_backup_saves_what_it_says_it_saves():
 def test_backup_of_a_tail_follows_when_another_call_finds_it():
     mini = scheduler()
     mini.serve(PROMPT, by("a", 30), answer=1)
-    mini.serve([*PROMPT, 8], by("a", 30), answer=1)
+    mini.serve([*PROMPT, 8], by("a", 30, run="another"), answer=1)
     assert on_host(mini.cache) == len(PROMPT)
 
 

@@ -1,5 +1,7 @@
 """Numbers in few characters: an operator reads magnitudes, not digits."""
 
+from rich.cells import cell_len
+
 from kvflow.tui.screen.ink import shorten
 
 _THOUSANDS = ("", "k", "M", "G", "T")
@@ -44,9 +46,9 @@ def seconds(count: float | None) -> str:
 def agent(name: str, width: int, ellipsis: str) -> str:
     """A "client/agent" in `width` cells: the client gives way first."""
     client, slash, short = name.partition("/")
-    if len(name) <= width or not slash:
+    if cell_len(name) <= width or not slash:
         return shorten(name, width, ellipsis)
-    room = width - len(short) - 1
+    room = width - cell_len(short) - 1
     if room >= 1 + len(ellipsis):
         return f"{shorten(client, room, ellipsis)}/{short}"
     return shorten(short, width, ellipsis)

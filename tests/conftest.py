@@ -1,0 +1,17 @@
+"""What holds for the whole test run."""
+
+import ctypes
+import sys
+
+
+def pytest_unconfigure() -> None:
+    """Let Python end as it should after tests that load tokenizers.
+
+    The sentencepiece that SGLang brings frees SWIG's type table after the type that it needs for
+    that is gone, if modules happen to be freed in this order: a crash after the last test. A table
+    that is still referred to is not freed.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith("swig_runtime_data"):
+            for table in vars(module).values():
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(table))
