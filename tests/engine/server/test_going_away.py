@@ -1,0 +1,251 @@
+"""Calls of a real server that go away, in every state: nothing of them is left."""
+
+import contextlib
+import http.client
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from support.real_server import RealServer, running, tag
+from support.recipes import make_recipe
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+TIMES = 20
+AGENTS, FIXED, TAIL = 12, 256, 16
+POOL = 2400  # eight prefixes and their tails
+AT_ONCE = 4
+LONG = 300
+"""Tokens of an answer that takes seconds."""
+PATIENCE_S = 60.0
+
+
+class HeldLink:
+    """The emulated link, which can be made to stand still.
+
+    The link reads its speed before each copy; of a pipe it waits for what somebody writes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Copies that begin meanwhile go on when the context ends."""
+        self._path.unlink()
+        os.mkfifo(self._path)
+        try:
+            yield
+        finally:
+            releasing = os.open(self._path, os.O_RDWR)  # whoever waits for a writer has one
+            self._path.with_suffix(".new").write_text("")
+            self._path.with_suffix(".new").replace(self._path)
+            os.close(releasing)
+
+    def wait_for_a_copy(self) -> None:
+        """Wait until a copy has begun and stands still."""
+        until(self._somebody_reads, "a copy")
+
+    def _somebody_reads(self) -> bool:
+        try:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
+
+class OpenCall:
+    """A call whose answer nobody has read yet."""
+
+    def __init__(
+        self, server: RealServer, ids: list[int], hint: Any = None, *, stream: bool = True
+    ) -> None:
+        self._server, self._rid = server, uuid4().hex
+        sampling = {"max_new_tokens": LONG, "temperature": 0, "ignore_eos": True}
+        body = {
+            "rid": self._rid,
+            "input_ids": ids,
+            "sampling_params": sampling if hint is None else sampling | {"custom_params": hint},
+            "stream": stream,
+        }
+        address = server.url.removeprefix("http://")
+        self._connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
+        headers = {"Content-Type": "application/json"}
+        self._connection.request("POST", "/generate", json.dumps(body), headers)
+
+    def hang_up(self) -> None:
+        self._connection.close()
+
+    def tell_off(self) -> None:
+        self._server.post("/abort_request", {"rid": self._rid})
+        self._connection.close()
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("away")
+    # Passed over for as long as the prefix is on its way, so that there is time to look.
+    recipe = make_recipe(folder, {"any": {"fixed_tokens": 8}}, policy={"max_defer": 1_000_000})
+    flags = ("--max-running-requests", str(AT_ONCE))
+    with pytest.MonkeyPatch.context() as environment:
+        # How often SGLang looks whether somebody still waits for an answer in one piece.
+        environment.setenv("SGLANG_REQUEST_STATE_WAIT_TIMEOUT", "1")
+        with running(
+            folder, pool_tokens=POOL, plugin=True, mode="full", loaded=recipe, flags=flags
+        ) as server:
+            yield Scene(server, HeldLink(folder / "link"))
+
+
+class Scene:
+    """Brings calls into a state."""
+
+    def __init__(self, server: RealServer, link: HeldLink) -> None:
+        self.server, self.link = server, link
+        self._tails = random.Random("tails")
+        self._open_runs: list[str] = []
+
+    def warm(self) -> None:
+        """All prefixes on the host, and nobody who is about to speak."""
+        while self._open_runs:
+            self.server.post(f"/kvflow/runs/t/{self._open_runs.pop()}/end?expect_next=false")
+        self.server.flush()
+        for agent in range(AGENTS):
+            self.server.generate(self.prompt(agent), 2, self.hint(agent))
+        until(lambda: not self.copies_fly(), "backups")
+
+    def prompt(self, agent: int) -> list[int]:
+        fixed = random.Random(agent).choices(range(256), k=FIXED)
+        return [*fixed, *self._tails.choices(range(256), k=TAIL)]
+
+    def hint(self, agent: int, then: int | None = None) -> dict[str, Any]:
+        """A call of a run of its own, after which another agent speaks, or none."""
+        run = uuid4().hex
+        told = tag(f"a{agent}", run=run, fixed_tokens=FIXED, final=then is None)
+        if then is None:
+            return told
+        self._open_runs.append(run)
+        return told | {"kvflow_steps": {f"a{then}": 1}}
+
+    def call(self, agent: int, *, then: int | None = None, stream: bool = True) -> OpenCall:
+        return OpenCall(self.server, self.prompt(agent), self.hint(agent, then), stream=stream)
+
+    def absent(self) -> int:
+        """An agent whose prefix is on the host alone."""
+        return self._agent_with("host_tokens")
+
+    def present(self) -> int:
+        """An agent whose prefix is on the device."""
+        return self._agent_with("device_tokens")
+
+    def _agent_with(self, place: str) -> int:
+        agents = [one for one in self.frame()["agents"] if one["client"] == "t"]
+        return next(int(one["agent"][1:]) for one in agents if one[place] == FIXED)
+
+    def frame(self) -> Any:
+        return self.server.get("/kvflow/snapshot?nodes=0")
+
+    def deferred_calls(self) -> int:
+        """Calls that were ever passed over."""
+        return int(self.frame()["counters"]["deferred_calls"])
+
+    def copies_fly(self) -> bool:
+        traffic = self.frame()["traffic"]
+        return bool(traffic["h2d_pending_bytes"] or traffic["d2h_pending_bytes"])
+
+    def is_idle(self) -> bool:
+        frame = self.frame()
+        return not (frame["running"] or frame["waiting"] or self.copies_fly())
+
+    def waiting(self) -> Iterator[list[OpenCall]]:
+        """Behind as many calls as run at once."""
+        ahead = [self.call(agent) for agent in range(AT_ONCE)]
+        until(lambda: self.frame()["running"] == AT_ONCE, "calls that run")
+        calls = [self.call(number % AGENTS) for number in range(TIMES)]
+        until(lambda: self.frame()["waiting"] == TIMES, "calls that wait")
+        yield calls
+        until(lambda: not self.frame()["waiting"], "an empty queue")
+        for call in ahead:
+            call.tell_off()
+
+    def deferred(self) -> Iterator[list[OpenCall]]:
+        """While the prefix that they share is brought back ahead of them, and stands still."""
+        agent = self.absent()
+        with self.link.held():
+            ahead = self.call(self.present(), then=agent)
+            self.link.wait_for_a_copy()
+            before = self.deferred_calls()
+            calls = [self.call(agent) for _ in range(TIMES)]
+            until(lambda: self.deferred_calls() >= before + TIMES, "deferrals")
+            yield calls
+            until(lambda: not self.frame()["waiting"], "an empty queue")
+        ahead.tell_off()
+
+    def loading(self) -> Iterator[list[OpenCall]]:
+        """While the whole engine waits for the prefix that one of them needs."""
+        for _ in range(TIMES):
+            agent = self.absent()
+            with self.link.held():
+                call = self.call(agent, stream=False)
+                self.link.wait_for_a_copy()
+                yield [call]
+            until(self.is_idle, "the end of the call")
+
+    def running(self) -> Iterator[list[OpenCall]]:
+        for _ in range(TIMES // AT_ONCE):
+            calls = [self.call(agent) for agent in range(AT_ONCE)]
+            until(lambda: self.frame()["running"] == AT_ONCE, "calls that run")
+            yield calls
+            until(self.is_idle, "the end of the calls")
+
+
+def check_nothing_is_left(scene: Scene) -> None:
+    until(scene.is_idle, "idleness")
+    frame = scene.frame()
+    assert frame["device"]["locked"] == frame["host"]["locked"] == 0
+    assert not any(run["in_flight"] for run in frame["run_states"])
+    assert not any(agent["in_flight"] for agent in frame["agents"])
+    assert not frame["degraded"]
+    assert frame["waiting_calls"] == []
+    scene.server.flush()
+    empty = scene.frame()
+    assert empty["tree_nodes"] == 0
+    for tier in ("device", "host"):
+        assert empty[tier]["free"] == empty[tier]["capacity"]
+
+
+def check_prefetch_works(scene: Scene) -> None:
+    scene.warm()
+    before = scene.frame()["counters"]
+    agent, first = scene.absent(), scene.present()
+    scene.server.generate(scene.prompt(first), 30, scene.hint(first, then=agent))
+    found = scene.server.generate(scene.prompt(agent), 2, scene.hint(agent))
+    after = scene.frame()["counters"]
+    assert found.device >= FIXED
+    assert after["prefetched_used_tokens"] - before["prefetched_used_tokens"] == FIXED
+
+
+@pytest.mark.parametrize("state", ["waiting", "deferred", "loading", "running"])
+@pytest.mark.parametrize("go_away", [OpenCall.hang_up, OpenCall.tell_off])
+def test_calls_that_go_away_leave_nothing_and_prefetch_works(scene, state, go_away):
+    scene.warm()
+    gone = 0
+    for calls in getattr(scene, state)():
+        for call in calls:
+            go_away(call)
+        gone += len(calls)
+    assert gone == TIMES
+    check_nothing_is_left(scene)
+    check_prefetch_works(scene)
