@@ -1,6 +1,5 @@
 """`kvflow serve`: what can be asked for, and what is said before SGLang is started."""
 
-import ipaddress
 import json
 import os
 import sys
@@ -16,6 +15,7 @@ from typer.core import TyperCommand
 
 from kvflow.cli.serve_narrator import Narrator
 from kvflow.errors import UsageError
+from kvflow.loopback import is_loopback
 
 if TYPE_CHECKING:
     from kvflow.engine.launch import Launch
@@ -182,20 +182,13 @@ def _note(narrator: Narrator, launch: "Launch", loaded: "Loaded | None") -> None
             f"note: {reason}: serving the built-in demo model (its text is noise, its timing "
             "is real)"
         )
-    if not launch.guarded and not _is_loopback(launch.host):
+    if not launch.guarded and not is_loopback(launch.host):
         narrator.say(
             f"warning: {launch.host} is reachable from elsewhere, and no key is asked for: "
             "--api-key-file FILE"
         )
     for path in launch.files:
         narrator.say(f"note: the command reads {path}, which is there while the server runs")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _print_command(launch: "Launch", *, as_json: bool) -> None:

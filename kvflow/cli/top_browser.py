@@ -12,6 +12,7 @@ from kvflow.cli.console import err
 from kvflow.cli.top_print import Mode
 from kvflow.cli.top_show import screens_needed
 from kvflow.errors import UsageError
+from kvflow.loopback import is_loopback
 from kvflow.tui.options import ScreenOptions
 
 _ADDRESS: Final = re.compile(
@@ -50,7 +51,7 @@ def browse(
             "--record does not go with --serve", "every page would write to it", "press R in a page"
         )
     with screens_needed():
-        from kvflow.tui.browser import is_loopback, serve
+        from kvflow.tui.browser import serve
         from kvflow.tui.screen.keymap import chosen
     chosen(options.config)
     if api_key is not None:

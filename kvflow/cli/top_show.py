@@ -10,6 +10,7 @@ from kvflow.cli.run import DEFAULT_URL
 from kvflow.cli.top_session import Session
 from kvflow.engine.state import ServerState, running_servers
 from kvflow.errors import MissingPart, UsageError
+from kvflow.loopback import is_loopback
 from kvflow.telemetry.host import PsutilHost
 from kvflow.telemetry.nvml import open_gpus
 from kvflow.telemetry.sampler import Sampler
@@ -23,7 +24,6 @@ DEMO: Final = Path(__file__).parents[1] / "tui" / "demo.kvtrace"
 """A recording of the CPU engine under a workflow, made by scripts/record_demo.py."""
 
 _OF_THE_SCREENS = ("textual", "textual_serve", "aiohttp")
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def replay(
@@ -70,7 +70,7 @@ def _only(servers: Sequence[ServerState]) -> str:
 
 def _machine(url: str, servers: Sequence[ServerState]) -> Sampler | None:
     """What reads this machine, if the server runs on it."""
-    if urlsplit(url).hostname not in _LOOPBACK:
+    if not is_loopback(urlsplit(url).hostname or ""):
         return None
     pid = next((server.pid for server in servers if server.url == url), None)
     return Sampler(open_gpus(), PsutilHost(pid))

@@ -7,7 +7,6 @@ pages of other sites are refused here; who may reach the address is not asked.
 import asyncio
 import logging
 from collections.abc import Callable
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from aiohttp import web
 from textual_serve.server import Server
 
 from kvflow.errors import KvflowError
+from kvflow.loopback import is_loopback
 
 
 class Browser(Server):
@@ -72,14 +72,6 @@ class Browser(Server):
             raise web.HTTPForbidden(text="this page belongs to another site\n")
         if is_loopback(self.host) and not is_loopback(urlsplit(f"//{request.host}").hostname or ""):
             raise web.HTTPForbidden(text=f"{request.host} is no name of this machine\n")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def serve(command: str, host: str, port: int, say: Callable[[str], None]) -> None:
