@@ -1,4 +1,4 @@
-"""The arms of a bench: what is compared with what, and which of them share a server."""
+"""The arms of a bench: what is compared with what."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +22,6 @@ class Arm:
     name: str
     mode: Mode | None
     label: str
-
-    @property
-    def family(self) -> str:
-        """Whose server it runs on: kvflow's modes share one, which can be switched as it runs."""
-        return "kvflow" if self.mode is not None else self.name
 
     @property
     def has_host_tier(self) -> bool:

@@ -1,4 +1,4 @@
-"""The servers of a bench: one for each stock arm and one for all of kvflow's modes."""
+"""The servers of a bench: one for each arm, all up side by side."""
 
 import contextlib
 import socket
@@ -44,7 +44,10 @@ def launches(
     flags: Sequence[str] = (),
     environ: Mapping[str, str],
 ) -> dict[str, Launch]:
-    """How to start the servers that some arms need, by family.
+    """How to start the servers that some arms need, by arm.
+
+    Modes of kvflow could be switched on one server, but each switch empties and warms its cache,
+    which takes longer than what is measured.
 
     Args:
         arms: to be measured.
@@ -62,10 +65,8 @@ def launches(
     taken: list[socket.socket] = []
     with contextlib.ExitStack() as held:
         for arm in arms:
-            if arm.family in found:
-                continue
             taken.append(held.enter_context(_free_port()))
-            tokens = pools.limit if arm.family == "limit" else pools.pressed
+            tokens = pools.limit if arm.name == "limit" else pools.pressed
             pool = () if tokens is None else ("--max-total-tokens", str(tokens))
             options = Options(
                 device=device,
@@ -76,7 +77,7 @@ def launches(
                 host_tier=arm.has_host_tier,
                 sglang_flags=(*flags, *pool),
             )
-            found[arm.family] = build(options, loaded, environ)
+            found[arm.name] = build(options, loaded, environ)
     return found
 
 
@@ -97,7 +98,7 @@ def running(
     """Start servers side by side, and end them with the context.
 
     Args:
-        wanted: what to start, by family.
+        wanted: what to start, by arm.
         environ: the environment that they inherit.
         timeout_s: what one start may take.
         narrate: is told what is going on, again and again.
@@ -112,16 +113,16 @@ def running(
         demo.write()
     with contextlib.ExitStack() as stack:
         stations = {
-            family: Station(launch.url, stack.enter_context(Server(launch, _log(family), environ)))
-            for family, launch in wanted.items()
+            arm: Station(launch.url, stack.enter_context(Server(launch, _log(arm), environ)))
+            for arm, launch in wanted.items()
         }
-        for family, station in stations.items():
+        for arm, station in stations.items():
             assert station.server is not None
             for step in station.server.progress(timeout_s):
-                narrate(f"starting {family}: {step.phase}")
+                narrate(f"starting {arm}: {step.phase}")
             verify.plugin(station.server.launch, station.server.log)
         yield stations
 
 
-def _log(family: str) -> Path:
-    return user_log_path("kvflow") / f"bench-{family}.log"
+def _log(arm: str) -> Path:
+    return user_log_path("kvflow") / f"bench-{arm}.log"

@@ -170,7 +170,7 @@ class _LocalStage:
 
     async def take_turn(self, setting: Setting, block: Block) -> Trial:
         """Measure one arm once."""
-        station = self.stations[block.arm.family]
+        station = self.stations[block.arm.name]
         return await take_turn(setting, block, station, self.rig.access)
 
     async def leave(self) -> None:

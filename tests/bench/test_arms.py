@@ -24,11 +24,6 @@ def test_choose_of_nothing_is_refused():
         choose(" , ")
 
 
-def test_modes_share_a_server_and_stock_arms_have_their_own():
-    families = [arm.family for arm in ARMS.values()]
-    assert families == ["lru", "hicache", "limit", *["kvflow"] * 4]
-
-
 def test_arms_without_a_host_tier_are_lru_and_limit():
     assert [arm.name for arm in ARMS.values() if not arm.has_host_tier] == ["lru", "limit"]
 

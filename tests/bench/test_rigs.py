@@ -1,5 +1,6 @@
 """Where arms are measured: own servers, up to their start, and a running one."""
 
+import json
 import os
 
 import pytest
@@ -31,26 +32,34 @@ def wanted(tmp_path):
     )
 
 
-def test_launches_give_every_stock_arm_a_server_and_the_modes_one(wanted):
-    assert list(wanted) == ["lru", "hicache", "limit", "kvflow"]
-    assert len({launch.port for launch in wanted.values()}) == 4
+def test_launches_give_every_arm_a_server(wanted):
+    assert list(wanted) == list(ARMS)
+    assert len({launch.port for launch in wanted.values()}) == len(ARMS)
     assert {launch.host for launch in wanted.values()} == {"127.0.0.1"}
 
 
 def test_launches_press_every_arm_but_the_limit(wanted):
-    pools = {family: flag(launch, "--max-total-tokens") for family, launch in wanted.items()}
-    assert pools == {"lru": "500", "hicache": "500", "limit": "9000", "kvflow": "500"}
+    pools = {arm: flag(launch, "--max-total-tokens") for arm, launch in wanted.items()}
+    assert pools == {**dict.fromkeys(ARMS, "500"), "limit": "9000"}
 
 
 def test_launches_leave_stock_arms_without_the_plugin(wanted):
-    plugins = {family: launch.env.get("SGLANG_PLUGINS", "") for family, launch in wanted.items()}
-    assert plugins == {**dict.fromkeys(("lru", "hicache", "limit"), "kvflow_cpu"), "kvflow": ""}
-    assert [family for family, one in wanted.items() if "KVFLOW_CONFIG" in one.env] == ["kvflow"]
+    with_cpu_alone = [a for a, one in wanted.items() if one.env.get("SGLANG_PLUGINS")]
+    assert with_cpu_alone == ["lru", "hicache", "limit"]
+
+
+def test_launches_start_every_mode_as_itself(wanted):
+    modes = {
+        arm: json.loads(one.env["KVFLOW_CONFIG"])["mode"]
+        for arm, one in wanted.items()
+        if "KVFLOW_CONFIG" in one.env
+    }
+    assert modes == {mode: mode for mode in ("off", "evict", "prefetch", "full")}
 
 
 def test_launches_give_a_host_tier_to_hicache_and_kvflow_only(wanted):
-    tiered = [f for f, launch in wanted.items() if "--enable-hierarchical-cache" in launch.argv]
-    assert tiered == ["hicache", "kvflow"]
+    tiered = [a for a, launch in wanted.items() if "--enable-hierarchical-cache" in launch.argv]
+    assert tiered == ["hicache", "off", "evict", "prefetch", "full"]
 
 
 def test_launches_pass_flags_on_to_every_server(tmp_path):

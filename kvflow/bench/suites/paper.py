@@ -20,14 +20,16 @@ _A10G = "Llama-3.1-8B on an A10G, HiCache of SGLang 0.4.4 (first version of the 
 
 def paper_single(scale: Scale) -> Suite:
     """One workflow of ten agents, or of ten stages with two agents each."""
-    settings = (
+    settings = (  # those of equal pools next to each other, to share servers
         _single(
             scale, 4096, 32, 1, 0.86, _FAST, PaperFigure({"hicache": 1.24, "lru": 1.42}, _H100)
         ),
+        _single(scale, 4096, 256, 1, 0.86, _FAST, None),
         _single(
             scale, 8192, 32, 1, 0.43, _FAST,
             PaperFigure({"hicache": 1.75, "lru": 1.4}, f"{_H100}; read off bars"),
         ),
+        _single(scale, 8192, 256, 1, 0.43, _FAST, None),
         _single(
             scale, 8192, 32, 1, 0.44, _SLOW, PaperFigure({"hicache": 1.83, "lru": 2.91}, _A10G)
         ),
@@ -39,8 +41,6 @@ def paper_single(scale: Scale) -> Suite:
             scale, 8192, 32, 2, 0.29, _FAST,
             PaperFigure({"hicache": 1.9, "lru": 1.5}, f"{_H100}; read off bars"),
         ),
-        _single(scale, 4096, 256, 1, 0.86, _FAST, None),
-        _single(scale, 8192, 256, 1, 0.43, _FAST, None),
     )  # fmt: skip
     return Suite("paper-single", "One workflow of ten agents, as in the paper.", settings)
 
