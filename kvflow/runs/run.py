@@ -115,9 +115,10 @@ class Run:
         """A call of the agent is here: the agent counts as 0 from now on.
 
         It belongs to the fan-out of an earlier call while that has room. Otherwise the agent
-        starts: its own tokens are consumed, the alternatives to them are cleared, the fan-outs of
-        its predecessors are over. An agent that the graph did not expect starts all the same, as
-        what happens is a fact; then all other tokens are cleared, unless calls are in flight.
+        starts: its own tokens are consumed, the alternatives to those that it needed are cleared,
+        the fan-outs of its predecessors are over. An agent that the graph did not expect starts all
+        the same, as what happens is a fact; then all other tokens are cleared, unless calls are in
+        flight.
 
         Returns:
             Whether the graph expected it.
@@ -240,14 +241,19 @@ class Run:
         self._end_fan_outs(self._predecessors(target), moved)
 
     def _taken_by(self, target: str) -> list[Arrow]:
-        """Tokens on arrows into the target, and on the alternatives to these arrows."""
+        """Tokens on arrows into the target, and on the alternatives that its start rules out."""
         taken: dict[Arrow, None] = {}
-        for source in [source for source, into in self._tokens if into == target]:
+        for arrow in [arrow for arrow in self._tokens if arrow[1] == target]:
+            source = arrow[0]
             choices = [(source, out.target) for out in self.graph.out(source) if out.p is not None]
-            taken[source, target] = None
-            if target == START or (source, target) in choices:
+            taken[arrow] = None
+            if target == START or (arrow in choices and self._must_have_come(arrow)):
                 taken.update(dict.fromkeys([*choices, (source, START)]))
         return [arrow for arrow in taken if arrow in self._tokens]
+
+    def _must_have_come(self, arrow: Arrow) -> bool:
+        """Whether its target cannot start without it: else the source may have chosen otherwise."""
+        return not self.graph.is_ready(arrow[1], self._tokens.keys() - {arrow})
 
     def _predecessors(self, target: str) -> Iterable[str]:
         if target == START:

@@ -60,6 +60,15 @@ def test_alternative_taken_leaves_unconditional_edges_of_the_same_source() -> No
     assert run.steps() == {"ask": FAR, "yes": FAR, "no": FAR, "log": 1}
 
 
+def test_alternative_that_need_not_have_been_taken_leaves_the_other() -> None:
+    """Either of two sources opened the branch; each may have chosen its own way instead."""
+    either = Either((Edge("x", 0.5), Edge("y", 0.5)))
+    agents = [Agent("x"), Agent("y"), Agent("branch", either), Agent("own", Edge("x", 0.5))]
+    run = walk(Run(Graph(agents)), ["x", "y", "branch"])
+    assert run.steps() == {"x": FAR, "y": FAR, "branch": FAR, "own": 1}
+    assert run.arrive("own")
+
+
 def test_peer_with_reviewer_in_flight_expects_both_ways_on() -> None:
     run = walk(Run(peer(repeat=True)), ["planner", "executor", "expresser"])
     run.arrive("reviewer")

@@ -172,8 +172,10 @@ class TokenGame:
         return after
 
     def _consume(self, target: str) -> None:
-        for source, _ in [arrow for arrow in self.tokens if arrow[1] == target]:
+        before = frozenset(self.tokens)
+        for source, _ in [arrow for arrow in before if arrow[1] == target]:
             self.tokens.discard((source, target))
             rivals = {out.target for out in self.graph.out(source) if out.p is not None}
-            if target == START or target in rivals:
+            others = TokenGame(self.graph, before - {(source, target)})
+            if target == START or (target in rivals and not others._holds(target)):
                 self.tokens -= {(source, rival) for rival in (*rivals, START)}
