@@ -142,8 +142,14 @@ class _Planner:
         return index
 
     def _take_arrows(self, source: str, activation: int, calls: tuple[int, ...]) -> None:
+        """Tokens on the arrows taken; an alternative voids what the source chose before."""
         arrows = self._loaded.graph.out(source)
-        for arrow in draw_arrows(arrows, *self._key(source, activation), "next"):
+        taken = draw_arrows(arrows, *self._key(source, activation), "next")
+        if any(arrow.p is not None for arrow in taken):
+            for arrow in arrows:
+                if arrow.p is not None:
+                    self._tokens.pop((source, arrow.target), None)
+        for arrow in taken:
             self._tokens[source, arrow.target] = calls
 
     def _key(self, name: str, activation: int) -> tuple[str | int, ...]:

@@ -63,6 +63,28 @@ def test_plan_run_alternatives_that_leave_a_rest_end_some_runs_and_not_others() 
     assert 30 < lengths[2] < 70
 
 
+def test_plan_run_alternative_chosen_again_voids_the_choice_that_still_waits() -> None:
+    """In the join the router's choice is its last one: what it chose before went with it."""
+    sometimes = {"agent": "router", "p": 0.5}
+    loaded = flow(
+        {
+            "router": {"after": {"any": ["start", "back"]}},
+            "back": {"after": "router"},
+            "other": {"after": sometimes},
+            "join": {"after": [sometimes, "other"]},
+        },
+        max_calls=30,
+    )
+    joins = 0
+    for run in range(40):
+        calls = plan_run(loaded, run, 7)
+        for join in [call for call in calls if call.agent == "join"]:
+            chosen = {feed.source: feed.calls[0] for feed in join.feeds}
+            assert chosen["router"] > calls[chosen["other"]].predecessors[0]
+            joins += 1
+    assert joins > 0
+
+
 def test_plan_run_loop_without_end_stops_at_max_calls() -> None:
     loaded = flow({"a": {"after": {"any": ["start", "b"]}}, "b": {"after": "a"}}, max_calls=9)
     assert speakers(plan_run(loaded, 0, 7)) == ["a", "b"] * 4 + ["a"]

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.graphs import holds, loaded_of, workflows
 
+from kvflow.recipe.load import Loaded
 from kvflow.runs.run import Run
 from kvflow.workload import Walk, plan_run
 
@@ -116,14 +117,8 @@ def test_walk_in_any_order_of_completion_gives_every_call_once_and_no_later_than
     assert walk.done
 
 
-@given(workflows(), st.integers(0, 99))
-@settings(max_examples=60)
-def test_walk_in_step_makes_no_call_that_the_server_does_not_expect(
-    data: dict[str, Any], run: int
-) -> None:
-    for spec in data["agents"].values():
-        spec["fan_out"] = 1
-    loaded = loaded_of(data)
+def surprises_of_a_walk_in_step(loaded: Loaded, run: int) -> int:
+    """Calls of a planned run that the server's account of it did not expect."""
     walk = Walk(loaded.graph, plan_run(loaded, run, 7))
     expected = Run(loaded.graph)
     while wave := walk.ready():
@@ -132,4 +127,57 @@ def test_walk_in_step_makes_no_call_that_the_server_does_not_expect(
         for call in wave:
             expected.finish(call.agent)
             walk.finished(call)
-    assert expected.unexpected == 0
+    assert walk.done
+    return expected.unexpected
+
+
+@given(workflows(), st.integers(0, 99))
+@settings(max_examples=60)
+def test_walk_in_step_makes_no_call_that_the_server_does_not_expect(
+    data: dict[str, Any], run: int
+) -> None:
+    for spec in data["agents"].values():
+        spec["fan_out"] = 1
+    assert surprises_of_a_walk_in_step(loaded_of(data), run) == 0
+
+
+def maybe(source: str) -> dict[str, Any]:
+    return {"agent": source, "p": 0.25}
+
+
+def test_walk_whose_branch_opens_by_another_than_the_server_thought_is_expected() -> None:
+    """The first agent chooses the join; the branch beside it opens by what comes after."""
+    loaded = loaded_of(
+        {
+            "agents": {
+                "branch": {"fixed_tokens": 8, "after": {"any": [maybe("first"), maybe("second")]}},
+                "join": {"fixed_tokens": 8, "after": [maybe("branch"), maybe("first")]},
+                "first": {"fixed_tokens": 8},
+                "second": {"fixed_tokens": 8, "after": "first"},
+            }
+        }
+    )
+    joined = [
+        run
+        for run in range(400)
+        if [call.agent for call in plan_run(loaded, run, 7)]
+        == ["first", "second", "branch", "join"]
+    ]
+    assert joined
+    assert [surprises_of_a_walk_in_step(loaded, run) for run in joined] == [0] * len(joined)
+
+
+def test_walk_whose_router_chooses_again_before_its_first_choice_starts_is_expected() -> None:
+    loaded = loaded_of(
+        {
+            "agents": {
+                "router": {"fixed_tokens": 8, "after": {"any": ["start", "back"]}},
+                "back": {"fixed_tokens": 8, "after": "router"},
+                "other": {"fixed_tokens": 8, "after": maybe("router")},
+                "join": {"fixed_tokens": 8, "after": [maybe("router"), "other"]},
+            },
+            "workload": {"max_calls": 20},
+        }
+    )
+    assert [surprises_of_a_walk_in_step(loaded, run) for run in range(40)] == [0] * 40
+    assert any(call.agent == "join" for run in range(40) for call in plan_run(loaded, run, 7))
