@@ -35,7 +35,7 @@ class Narrator:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._close_phase(completed=False)
+        self._close_phase()
 
     @property
     def elapsed_s(self) -> float:
@@ -45,14 +45,18 @@ class Narrator:
     def phase(self, name: str) -> None:
         """Say what is being done now; to be called again and again while it goes on."""
         if name != self._phase:
-            self._close_phase(completed=True)
+            self._close_phase("")
             self._phase, self._phase_began = name, time.monotonic()
             self._reminded = self._phase_began
         self._show_progress()
 
     def done(self) -> None:
         """The last phase is over."""
-        self._close_phase(completed=True)
+        self._close_phase("")
+
+    def failed(self) -> None:
+        """The last phase came to nothing; the command goes on."""
+        self._close_phase("failed after")
 
     def say(self, text: str) -> None:
         """Print a line of narration as it stands."""
@@ -72,13 +76,15 @@ class Narrator:
                 self._reminded = now
                 self._console.print(f"... {text}", markup=False)
 
-    def _close_phase(self, *, completed: bool) -> None:
+    def _close_phase(self, outcome: str | None = None) -> None:
+        """End the phase, and say how it ended; without an outcome say nothing."""
         with _while_it_lasts():
             if self._spinner is not None:
                 self._spinner.stop()
         self._spinner = None
-        if completed and self._phase:
-            self.say(f"{self._phase:<24} {time.monotonic() - self._phase_began:6.1f} s")
+        if outcome is not None and self._phase:
+            took = f"{time.monotonic() - self._phase_began:.1f} s"
+            self.say(f"{self._phase:<24} {f'{outcome} {took}' if outcome else f'{took:>8}'}")
         self._phase = ""
 
 

@@ -90,9 +90,11 @@ class Session:
         """Bring the recipe's prefixes into the host tier. A server that stays cold serves, too."""
         if self.warm is None:
             return
+        self.narrator.done()
         try:
             asyncio.run(self._warm_each(self.warm, interrupts))
         except KvflowError as error:
+            self.narrator.failed()
             self.narrator.say(f"warning: not every prefix is warm: {error.what}: {error.why}")
 
     async def _warm_each(self, loaded: Loaded, interrupts: Interrupts) -> None:

@@ -46,6 +46,21 @@ def test_phase_that_is_over_is_told_with_its_seconds(
     assert narrator.elapsed_s == 4.0
 
 
+def test_phase_that_came_to_nothing_is_told_as_such(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = io.StringIO()
+    write_to(monkeypatch, file, terminal=False)
+
+    with Narrator() as narrator:
+        narrator.phase("warming a")
+        clock.now = 1.5
+        narrator.failed()
+        narrator.done()
+
+    assert file.getvalue().split() == ["warming", "a", "failed", "after", "1.5", "s"]
+
+
 def test_phase_that_lasts_is_recalled_every_ten_seconds(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

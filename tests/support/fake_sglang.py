@@ -61,7 +61,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         healthy = os.environ.get("FAKE_SGLANG") != "hang"
         self.send_response(200 if healthy else 503)
         self.end_headers()
-        answer: dict[str, object] = {"argv": sys.argv[1:]}
+        answer: dict[str, object] = {"argv": sys.argv[1:], "data": [{"id": "m"}]}
         if self.path == "/kvflow/policy":
             answer["mode"] = json.loads(os.environ["KVFLOW_CONFIG"])["mode"]
         self.wfile.write(json.dumps(answer).encode())
