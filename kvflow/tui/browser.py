@@ -6,6 +6,7 @@ pages of other sites are refused here; who may reach the address is not asked.
 
 import asyncio
 import logging
+import signal
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from textual_serve.server import Server
 
-from kvflow.errors import KvflowError
+from kvflow.errors import ExitCode, KvflowError
 from kvflow.loopback import is_loopback
 
 
@@ -25,10 +26,14 @@ class Browser(Server):
         host: address to bind to.
         port: to bind to.
         say: tells the person a line.
+
+    Attributes:
+        terminated: SIGTERM has ended it, not the person.
     """
 
     def __init__(self, command: str, host: str, port: int, say: Callable[[str], None]) -> None:
         super().__init__(command, host, port, title="kvflow top")
+        self.terminated = False
         self._say = say
         self._pages: set[asyncio.Task[Any]] = set()
 
@@ -39,8 +44,13 @@ class Browser(Server):
     async def on_startup(self, app: web.Application) -> None:
         """Say where the page is."""
         del app
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._terminate)
         host = f"[{self.host}]" if ":" in self.host else self.host
         self._say(f"kvflow top for browsers: http://{host}:{self.port}; Ctrl-C ends it")
+
+    def _terminate(self) -> None:
+        self.terminated = True
+        self.request_exit()
 
     async def on_shutdown(self, app: web.Application) -> None:
         """End the programs of pages that are open: nobody should wait for them to be closed."""
@@ -75,7 +85,7 @@ class Browser(Server):
 
 
 def serve(command: str, host: str, port: int, say: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM.
+    """Serve until Ctrl-C, as a screen is left with it.
 
     Args:
         command: see `Browser`.
@@ -85,10 +95,14 @@ def serve(command: str, host: str, port: int, say: Callable[[str], None]) -> Non
 
     Raises:
         KvflowError: the address cannot be bound to.
+        SystemExit: SIGTERM came.
     """
+    browser = Browser(command, host, port, say)
     try:
-        Browser(command, host, port, say).serve()
+        browser.serve()
     except OSError as error:
         raise KvflowError(
             f"cannot listen at {host}:{port}", error.strerror or str(error), "give another port"
         ) from error
+    if browser.terminated:
+        raise SystemExit(ExitCode.TERMINATED)

@@ -186,9 +186,16 @@ async def test_page_is_served_on_loopback_and_shows_the_screen_until_the_program
             async with asyncio.timeout(PATIENCE_S):
                 while not socket_.closed:
                     await socket_.receive()
-    assert process.wait(PATIENCE_S) == 0
+    assert process.wait(PATIENCE_S) == ExitCode.TERMINATED
     wait_until(lambda: not still_running(family), "the page's program")
     assert process.stdout.read() == ""
+
+
+def test_serve_is_left_with_ctrl_c_like_a_screen(page) -> None:
+    process, _ = page
+    process.send_signal(signal.SIGINT)
+    assert process.wait(PATIENCE_S) == 0
+    assert "Traceback" not in process.stderr.read()
 
 
 @pytest.mark.parametrize(
