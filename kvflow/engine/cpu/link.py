@@ -6,6 +6,7 @@ stream, `busy until = max(now, busy until) + bytes / bandwidth`. Figures made wi
 "CPU engine, emulated link".
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -21,6 +22,9 @@ from kvflow.engine.cpu import streams
 GRAIN = 32_768
 _SLEEP = 0.001  # seconds the clock may be behind within a copy; its end is exact
 
+Note = Callable[[float, float], None]
+"""Is told of a copy to the device: when it began and when it ended."""
+
 
 class Link:
     """Copies KV rows between layers, asynchronously and no faster than the link.
@@ -28,10 +32,13 @@ class Link:
     Args:
         gbps: gives the speed in GB/s (10^9 bytes a second) each way, asked for each copy; None
             for as fast as the machine copies.
+        note: is told of every copy to the device, in seconds of `time.perf_counter`.
     """
 
-    def __init__(self, gbps: Callable[[], float | None] = lambda: None) -> None:
-        self._gbps = gbps
+    def __init__(
+        self, gbps: Callable[[], float | None] = lambda: None, note: Note | None = None
+    ) -> None:
+        self._gbps, self._note = gbps, note
         self._busy_until: WeakKeyDictionary[streams.Stream, float] = WeakKeyDictionary()
 
     def transfer_kv_direct(
@@ -63,7 +70,8 @@ class Link:
     ) -> None:
         gbps = self._gbps()
         seconds_per_byte = 1 / (gbps * 1e9) if gbps else 0.0
-        busy_until = max(time.perf_counter(), self._busy_until.get(stream, 0.0))
+        began = time.perf_counter()
+        busy_until = max(began, self._busy_until.get(stream, 0.0))
         for src, dst in zip(src_layers, dst_layers, strict=True):
             row = src[0].numel()
             chunk = max(1, GRAIN // row)
@@ -75,6 +83,16 @@ class Link:
                     time.sleep(busy_until - time.perf_counter())
         time.sleep(max(0.0, busy_until - time.perf_counter()))
         self._busy_until[stream] = busy_until
+        if self._note is not None and _on_host(src_layers[0]):
+            self._note(began, time.perf_counter())
+
+
+def _on_host(layer: torch.Tensor) -> bool:
+    """Whether a layer is the host's: a part of one allocation, where the device's stand alone.
+
+    (SGLang's mem_cache/pool_host/mha.py and mla.py against its memory_pool.py.)
+    """
+    return layer.untyped_storage().nbytes() > layer.nbytes
 
 
 def from_environment() -> Link:
@@ -83,15 +101,29 @@ def from_environment() -> Link:
     The file is read again for each copy, by the worker, so that the speed of a running server can
     be set (a bench measures what recomputing costs before it knows what the link should be).
 
+    KVFLOW_LINK_LOG names a file to which every copy to the device adds a line: when it began and
+    ended, in seconds of `time.perf_counter`, a clock that all processes share. Stock SGLang tells
+    nobody when it copies.
+
     Raises:
         ValueError: not a positive number.
     """
+    log = os.environ.get("KVFLOW_LINK_LOG")
+    note = _noting(Path(log)) if log else None
     text = os.environ.get("KVFLOW_LINK_GBPS", "")
     if text.startswith("@"):
         path = Path(text[1:])
-        return Link(lambda: parse_gbps(path.read_text()))
+        return Link(lambda: parse_gbps(path.read_text()), note)
     gbps = parse_gbps(text)
-    return Link(lambda: gbps)
+    return Link(lambda: gbps, note)
+
+
+def _noting(log: Path) -> Note:
+    def note(began: float, ended: float) -> None:
+        with contextlib.suppress(OSError), log.open("a") as file:  # no copy fails for a note
+            file.write(f"{began:.6f} {ended:.6f}\n")
+
+    return note
 
 
 def parse_gbps(text: str) -> float | None:
