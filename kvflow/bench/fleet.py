@@ -1,17 +1,21 @@
-"""The servers of a bench: one for each arm, all up side by side."""
+"""The servers of a bench: how they are started, and all of them up side by side."""
 
 import contextlib
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from platformdirs import user_log_path
 
 from kvflow.bench.arms import Arm
 from kvflow.bench.regime import Pools
 from kvflow.engine.launch import Device, Launch, Options, Server, before_start, build, demo, verify
+from kvflow.errors import KvflowError
 from kvflow.recipe.load import Loaded
+
+Narrate = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -33,6 +37,56 @@ class Station:
         """Its port, if the bench has started it."""
         return self.server.launch.port if self.server else None
 
+    @property
+    def link_log(self) -> Path | None:
+        """Where its emulated link notes copies to the device; None of a real one."""
+        log = self.server.launch.env.get("KVFLOW_LINK_LOG") if self.server else None
+        return Path(log) if log else None
+
+
+class Fleet(Protocol):
+    """Where each arm finds its server."""
+
+    def server_of(self, arm: Arm) -> str:
+        """Name of the server that an arm is measured on."""
+
+    async def station(self, arm: Arm) -> Station:
+        """That server, up and ready for a turn.
+
+        Raises:
+            KvflowError: it cannot be started.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """A server for each arm, so that a cache stays as it is while other arms take their turn.
+
+    Modes of kvflow could be switched on one server, but each switch empties and warms its cache,
+    which takes longer than what is measured.
+
+    Attributes:
+        stations: those that are up, by arm.
+        failed: why the others are not.
+    """
+
+    stations: Mapping[str, Station]
+    failed: Mapping[str, KvflowError]
+
+    def server_of(self, arm: Arm) -> str:
+        """Its own."""
+        return arm.name
+
+    async def station(self, arm: Arm) -> Station:
+        """The server, which has been up all along.
+
+        Raises:
+            KvflowError: it could not be started.
+        """
+        if arm.name in self.failed:
+            raise self.failed[arm.name]
+        return self.stations[arm.name]
+
 
 def launches(
     arms: Sequence[Arm],
@@ -44,10 +98,7 @@ def launches(
     flags: Sequence[str] = (),
     environ: Mapping[str, str],
 ) -> dict[str, Launch]:
-    """How to start the servers that some arms need, by arm.
-
-    Modes of kvflow could be switched on one server, but each switch empties and warms its cache,
-    which takes longer than what is measured.
+    """How to start a server for each arm, by arm, each at a port that is free now.
 
     Args:
         arms: to be measured.
@@ -93,7 +144,8 @@ def running(
     wanted: Mapping[str, Launch],
     environ: Mapping[str, str],
     timeout_s: float,
-    narrate: Callable[[str], None],
+    narrate: Narrate,
+    failed: MutableMapping[str, KvflowError] | None = None,
 ) -> Iterator[dict[str, Station]]:
     """Start servers side by side, and end them with the context.
 
@@ -102,9 +154,11 @@ def running(
         environ: the environment that they inherit.
         timeout_s: what one start may take.
         narrate: is told what is going on, again and again.
+        failed: is given the arms whose servers cannot be started, each with its reason, and the
+            others go on; without it the first such error is raised.
 
     Raises:
-        KvflowError: one of them cannot be started.
+        KvflowError: nothing can be started here; or one server cannot, or not even one of them.
     """
     for launch in wanted.values():
         before_start(launch, environ)
@@ -112,17 +166,39 @@ def running(
         narrate("writing the demo model")
         demo.write()
     with contextlib.ExitStack() as stack:
-        stations = {
-            arm: Station(launch.url, stack.enter_context(Server(launch, _log(arm), environ)))
+        servers = {
+            arm: stack.enter_context(Server(launch, log_of(arm), environ))
             for arm, launch in wanted.items()
         }
-        for arm, station in stations.items():
-            assert station.server is not None
-            for step in station.server.progress(timeout_s):
-                narrate(f"starting {arm}: {step.phase}")
-            verify.plugin(station.server.launch, station.server.log)
+        stations: dict[str, Station] = {}
+        for arm, server in servers.items():
+            try:
+                for _ in coming_up(arm, server, timeout_s, narrate):
+                    pass
+            except KvflowError as error:
+                if failed is None:
+                    raise
+                failed[arm] = error
+                server.kill()
+            else:
+                stations[arm] = Station(server.launch.url, server)
+        if failed and not stations:
+            raise next(iter(failed.values()))
         yield stations
 
 
-def _log(arm: str) -> Path:
-    return user_log_path("kvflow") / f"bench-{arm}.log"
+def coming_up(name: str, server: Server, timeout_s: float, narrate: Narrate) -> Iterator[None]:
+    """Watch a start, a few times a second, until the server can be measured.
+
+    Raises:
+        KvflowError: SGLang ends, is not ready in time, or is up without what was asked for.
+    """
+    for step in server.progress(timeout_s):
+        narrate(f"starting {name}: {step.phase}")
+        yield
+    verify.plugin(server.launch, server.log)
+
+
+def log_of(name: str) -> Path:
+    """Where SGLang's log of a server goes."""
+    return user_log_path("kvflow") / f"bench-{name}.log"

@@ -1,12 +1,12 @@
 """Benching a server that already runs: only modes, which can be switched on it."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kvflow.bench.arms import Arm
 from kvflow.bench.control import steering
-from kvflow.bench.fleet import Station
+from kvflow.bench.fleet import Narrate, Station
 from kvflow.bench.measure import Access, take_turn
 from kvflow.bench.plan import Block
 from kvflow.bench.session import Facts, Stage
@@ -53,7 +53,7 @@ class LiveRig:
 
     @contextlib.contextmanager
     def opened(
-        self, settings: Sequence[Setting], arms: Sequence[Arm], narrate: Callable[[str], None]
+        self, settings: Sequence[Setting], arms: Sequence[Arm], narrate: Narrate
     ) -> Iterator[Stage]:
         """The server as it is."""
         narrate(f"using {self.url}, whose cache is emptied for each mode")
@@ -65,6 +65,10 @@ class _LiveStage:
     station: Station
     access: Access
     found: Mode | None = None
+
+    def server_of(self, arm: Arm) -> str:
+        """The same for all."""
+        return self.station.url
 
     async def prepare(self, setting: Setting) -> Facts:
         """Find out what the server is, and which mode it is in.

@@ -3,15 +3,16 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kvflow.bench.arms import Arm
 from kvflow.bench.control import steering
-from kvflow.bench.fleet import Station, launches, running
+from kvflow.bench.fleet import Fleet, Narrate, SideBySide, Station, launches, running
 from kvflow.bench.measure import Access, take_turn
 from kvflow.bench.model import FixedSet, fixed_set, kv_bytes_per_token
+from kvflow.bench.one_at_a_time import taking_turns
 from kvflow.bench.plan import Block
 from kvflow.bench.regime import Pools, link_gbps, pools, recompute_seconds
 from kvflow.bench.session import Facts, Stage
@@ -19,8 +20,8 @@ from kvflow.bench.setting import Setting
 from kvflow.bench.trial import Trial
 from kvflow.client.server import connect
 from kvflow.engine.cpu import demo_model
-from kvflow.engine.launch import Device, demo, flags
-from kvflow.errors import UsageError
+from kvflow.engine.launch import Device, Launch, before_start, demo, flags
+from kvflow.errors import KvflowError, UsageError
 from kvflow.recipe.load import Loaded
 
 _START_S = 1800.0
@@ -68,30 +69,60 @@ class LocalRig:
 
     @contextlib.contextmanager
     def opened(
-        self, settings: Sequence[Setting], arms: Sequence[Arm], narrate: Callable[[str], None]
+        self, settings: Sequence[Setting], arms: Sequence[Arm], narrate: Narrate
     ) -> Iterator[Stage]:
-        """Servers for all arms.
+        """Servers for all arms: side by side on a CPU, one at a time on a GPU.
 
         Raises:
-            KvflowError: one of them cannot be started.
+            KvflowError: nothing can be started here.
         """
+        opened = self._side_by_side if self.device == "cpu" else self._one_at_a_time
+        with opened(settings, arms, narrate) as stage:
+            yield stage
+
+    @contextlib.contextmanager
+    def _side_by_side(
+        self, settings: Sequence[Setting], arms: Sequence[Arm], narrate: Narrate
+    ) -> Iterator[Stage]:
+        failed: dict[str, KvflowError] = {}
         with tempfile.TemporaryDirectory() as folder:
-            link, environ = Path(folder) / "link.gbps", dict(os.environ)
+            link = Path(folder) / "link.gbps"
             link.write_text("")
-            if self.device == "cpu":
-                environ["KVFLOW_LINK_GBPS"] = f"@{link}"
-            sizes = [self._pools(setting) for setting in settings]
-            wanted = launches(
-                arms,
-                settings[0].served,
-                Pools(sizes[0].pressed, max(size.limit for size in sizes)),
-                device=self.device,
-                model=self.model,
-                flags=self.flags,
-                environ=environ,
-            )
-            with running(wanted, environ, _START_S, narrate) as stations:
-                yield _LocalStage(self, stations, link)
+            environ = {**os.environ, "KVFLOW_LINK_GBPS": f"@{link}"}
+            wanted = {
+                arm: replace(launch, env={**launch.env, "KVFLOW_LINK_LOG": f"{folder}/{arm}.log"})
+                for arm, launch in self._launches(settings, arms, environ).items()
+            }
+            with running(wanted, environ, _START_S, narrate, failed) as stations:
+                gauge = stations.get("hicache") or next(iter(stations.values()))
+                yield CpuStage(self, SideBySide(stations, failed), link, gauge)
+
+    @contextlib.contextmanager
+    def _one_at_a_time(
+        self, settings: Sequence[Setting], arms: Sequence[Arm], narrate: Narrate
+    ) -> Iterator[Stage]:
+        for launch in self._launches(settings, arms, os.environ).values():
+            before_start(launch, os.environ)  # what no start could do without
+
+        def launch_of(arm: Arm) -> Launch:
+            return self._launches(settings, [arm], os.environ)[arm.name]
+
+        with taking_turns(launch_of, os.environ, _START_S, narrate) as fleet:
+            yield LocalStage(self, fleet)
+
+    def _launches(
+        self, settings: Sequence[Setting], arms: Sequence[Arm], environ: Mapping[str, str]
+    ) -> dict[str, Launch]:
+        sizes = [self._pools(setting) for setting in settings]
+        return launches(
+            arms,
+            settings[0].served,
+            Pools(sizes[0].pressed, max(size.limit for size in sizes)),
+            device=self.device,
+            model=self.model,
+            flags=self.flags,
+            environ=environ,
+        )
 
     def fixed(self, loaded: Loaded) -> FixedSet:
         """The size of a recipe's fixed prefixes."""
@@ -142,20 +173,51 @@ class LocalRig:
 
 
 @dataclass(slots=True)
-class _LocalStage:
-    """Servers that are up. The link file says how fast the emulated link is."""
+class LocalStage:
+    """Servers that the bench starts."""
 
     rig: LocalRig
-    stations: Mapping[str, Station]
+    fleet: Fleet
+
+    def server_of(self, arm: Arm) -> str:
+        """As the fleet says."""
+        return self.fleet.server_of(arm)
+
+    async def prepare(self, setting: Setting) -> Facts:
+        """Nothing but sizes, which the servers are started with."""
+        return self.rig.facts(setting)
+
+    async def take_turn(self, setting: Setting, block: Block) -> Trial:
+        """Measure one arm once, on its server."""
+        try:
+            station = await self.fleet.station(block.arm)
+        except KvflowError as error:
+            why = ", ".join(part for part in (error.what, error.why, error.hint) if part)
+            failure = f"its server cannot be started: {why}"
+            return Trial(arm=block.arm.name, repeat=block.repeat, failure=failure)
+        return await take_turn(setting, block, station, self.rig.access)
+
+    async def leave(self) -> None:
+        """Nothing to put back: the servers end with the stage."""
+
+
+@dataclass(slots=True)
+class CpuStage(LocalStage):
+    """The same with an emulated link, whose speed stands in a file.
+
+    Attributes:
+        link: that file.
+        gauge: the server on which is measured what recomputing costs.
+        recompute_s: that, by tokens.
+    """
+
     link: Path
+    gauge: Station
     recompute_s: dict[int, float] = field(default_factory=dict)
 
     async def prepare(self, setting: Setting) -> Facts:
-        """Measure what recomputing a prefix costs, and set the link by it (CPU engine)."""
-        facts = self.rig.facts(setting)
-        if self.rig.device != "cpu":
-            return facts
-        facts |= {"label": EMULATED, "dtype": self.rig.dtype}
+        """Measure what recomputing a prefix costs, and set the link by it."""
+        facts = self.rig.facts(setting) | {"label": EMULATED, "dtype": self.rig.dtype}
         tokens = int(facts["longest_prefix_tokens"] or 0)
         if tokens not in self.recompute_s:
             self.recompute_s[tokens] = await self._measure_recompute(tokens)
@@ -168,22 +230,12 @@ class _LocalStage:
             facts["link_gbps"] = gbps
         return facts
 
-    async def take_turn(self, setting: Setting, block: Block) -> Trial:
-        """Measure one arm once."""
-        station = self.stations[block.arm.name]
-        return await take_turn(setting, block, station, self.rig.access)
-
-    async def leave(self) -> None:
-        """Nothing to put back: the servers end with the stage."""
-
     async def _measure_recompute(self, tokens: int) -> float:
         self.link.write_text("")
-        station = self.stations.get("hicache") or next(iter(self.stations.values()))
-        station.holds = None
-        access = self.rig.access
+        self.gauge.holds = None
         async with (
-            connect(station.url, timeout_s=access.timeout_s) as server,
-            steering(station.url) as control,
+            connect(self.gauge.url, timeout_s=self.rig.access.timeout_s) as server,
+            steering(self.gauge.url) as control,
         ):
             await control.flush()
             return await recompute_seconds(server, tokens, seed=tokens)

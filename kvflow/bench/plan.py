@@ -1,11 +1,13 @@
 """In which order arms take turns, and how long the rest will take."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kvflow.bench.arms import Arm
+
+Item = TypeVar("Item")
 
 
 class Block(NamedTuple):
@@ -56,10 +58,35 @@ class Effort:
         return elapsed_s + 2 * latest_s > self.budget_s
 
 
-def turns(setting: str, arms: Sequence[Arm], repeat: int, last: bool) -> list[Block]:
-    """The turns of one repeat. Who begins changes from repeat to repeat."""
-    at = repeat % len(arms) if arms else 0
-    return [Block(setting, repeat, arm, repeat == 0, last) for arm in (*arms[at:], *arms[:at])]
+def turns(
+    setting: str,
+    arms: Sequence[Arm],
+    repeat: int,
+    last: bool,
+    server_of: Callable[[Arm], str],
+) -> list[Block]:
+    """The turns of one repeat. Who begins changes from repeat to repeat.
+
+    Args:
+        setting: name of the setting.
+        arms: to be measured.
+        repeat: from 0.
+        last: whether no other follows.
+        server_of: gives an arm's server; arms that share one are next to each other.
+    """
+    servers: dict[str, list[Arm]] = {}
+    for arm in arms:
+        servers.setdefault(server_of(arm), []).append(arm)
+    return [
+        Block(setting, repeat, arm, repeat == 0, last)
+        for sharing in _rotated(list(servers.values()), repeat)
+        for arm in _rotated(sharing, repeat // len(servers))
+    ]
+
+
+def _rotated(items: Sequence[Item], by: int) -> list[Item]:
+    at = by % len(items) if items else 0
+    return [*items[at:], *items[:at]]
 
 
 @dataclass(slots=True)
@@ -92,7 +119,8 @@ class Pace:
         """Seconds that the rest will take; None before the first turn is over.
 
         Every arm has about as many turns as any other, so the mean is over arms, each by its
-        latest turns: the first ones are longer, since the cache has to be filled.
+        latest turns: the first ones are longer, since the cache has to be filled. Starts of
+        servers are in it where turns begin with one.
         """
         if not self._seconds:
             return None

@@ -19,7 +19,10 @@ Facts = dict[str, float | int | str | None]
 
 
 class Stage(Protocol):
-    """Where arms can be measured: servers that are up."""
+    """Where arms can be measured: servers that are up, or can be started."""
+
+    def server_of(self, arm: Arm) -> str:
+        """Name of an arm's server; the turns of arms that share one are next to each other."""
 
     async def prepare(self, setting: Setting) -> Facts:
         """Put the stage under a setting's pressure, and say what that came to.
@@ -150,7 +153,8 @@ async def _setting(
     latest_s = 0.0
     for repeat in range(outcome.effort.repeats):
         last = outcome.effort.is_last(repeat, repeat_began - began, latest_s)
-        for block in turns(measured.setting.name, outcome.arms, repeat, last):
+        blocks = turns(measured.setting.name, outcome.arms, repeat, last, stage.server_of)
+        for block in blocks:
             if block.arm.name in measured.broken:
                 pace.skip(1)
             else:

@@ -13,6 +13,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._narrator = Narrator()
+        self._turn = ""
 
     def __enter__(self) -> Self:
         self._narrator.__enter__()
@@ -28,21 +29,23 @@ class Progress:
         self._narrator.__exit__(kind, error, trace)
 
     def narrate(self, text: str) -> None:
-        """What is being done now."""
-        self._narrator.phase(text)
+        """What is being done now, and in whose turn."""
+        self._narrator.phase(f"{self._turn}: {text}" if self._turn else text)
 
     def turn_begins(self, block: Block, pace: Pace) -> None:
         """An arm's turn begins: say which, and how long all will take."""
         left = pace.left_s()
         ending = "" if left is None else f", {duration(left)} left"
-        self._narrator.phase(
+        self._turn = (
             f"{block.setting}: {block.arm.name}, repeat {block.repeat + 1} "
             f"({pace.done + 1} of {pace.total}{ending})"
         )
+        self._narrator.phase(self._turn)
 
     def turn_ended(self, block: Block, trial: Trial, pace: Pace) -> None:
         """An arm's turn is over: say what it found."""
         self._narrator.done()
+        self._turn = ""
         if trial.failure:
             self._narrator.say(f"  failed: {trial.failure}")
         if not trial.whole:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kvflow.engine.launch import Device
 
 _REPEATS = 5
-_QUICK_S = 180.0  # for measuring a setting; starting servers comes on top, 5 minutes in all
+_QUICK_S = 180.0  # for a setting's repeats; on a CPU servers are up before, 5 minutes in all
 _DEFAULT_MODE = "prefetch"
 
 

@@ -1,23 +1,27 @@
 """Where arms are measured: own servers, up to their start, and a running one."""
 
+import contextlib
 import json
 import os
+from dataclasses import dataclass, field
 
 import pytest
-from support.bench import make_setting
+from support.bench import Silent, make_outcome, make_setting
 from support.bench_server import BenchServer, _bench_routes  # noqa: F401
 from support.recipes import make_recipe
 
+from kvflow.bench import session
 from kvflow.bench.arms import ARMS, choose
-from kvflow.bench.fleet import launches
+from kvflow.bench.fleet import Station, launches
 from kvflow.bench.live import LiveRig
-from kvflow.bench.local import LocalRig
+from kvflow.bench.local import LocalRig, LocalStage
 from kvflow.bench.measure import Access
 from kvflow.bench.plan import Block
 from kvflow.bench.regime import Pools
 from kvflow.bench.setting import Setting
 from kvflow.engine.cpu import demo_model
-from kvflow.errors import UsageError
+from kvflow.engine.launch import checks
+from kvflow.errors import KvflowError, MissingPart, UsageError
 
 
 def flag(launch, name):
@@ -62,13 +66,14 @@ def test_launches_give_a_host_tier_to_hicache_and_kvflow_only(wanted):
     assert tiered == ["hicache", "off", "evict", "prefetch", "full"]
 
 
-def test_launches_pass_flags_on_to_every_server(tmp_path):
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_launches_pass_flags_on_to_every_server(tmp_path, device):
     setting = make_setting(tmp_path)
     found = launches(
-        choose("lru,full"), setting.served, Pools(500, 9000), device="cpu", model="m",
-        flags=("--dtype", "float16"), environ=os.environ,
+        choose("all"), setting.served, Pools(500, 9000), device=device, model="m",
+        flags=("--mem-fraction-static", "0.8"), environ={},
     )  # fmt: skip
-    assert [flag(launch, "--dtype") for launch in found.values()] == ["float16", "float16"]
+    assert [flag(one, "--mem-fraction-static") for one in found.values()] == ["0.8"] * len(ARMS)
 
 
 def test_launches_without_a_pressed_pool_leave_it_to_the_engine(tmp_path):
@@ -120,6 +125,71 @@ def test_local_rig_on_a_gpu_without_a_model_says_so(tmp_path):
 def test_local_rig_shows_the_models_name_and_not_its_path(tmp_path):
     rig = LocalRig("cpu", str(tmp_path / "my-model"), Access())
     assert rig.facts(make_setting(tmp_path))["model"] == "my-model"
+
+
+@dataclass
+class Berths:
+    """One server at a time, up at once; one that has no room never.
+
+    Attributes:
+        urls: of servers that can be started, by name.
+        asked: for which arms there were stations, in order.
+    """
+
+    urls: dict[str, str]
+    asked: list[str] = field(default_factory=list)
+
+    def server_of(self, arm):
+        return arm.name if arm.mode is None else "kvflow"
+
+    async def station(self, arm):
+        self.asked.append(arm.name)
+        if self.server_of(arm) not in self.urls:
+            raise KvflowError("not enough GPU memory", "CUDA out of memory", "make room")
+        return Station(self.urls[self.server_of(arm)])
+
+
+@dataclass(frozen=True)
+class GpuRig(LocalRig):
+    """A GPU's rig, but for its servers."""
+
+    berths: Berths | None = None
+
+    @contextlib.contextmanager
+    def opened(self, settings, arms, narrate):
+        yield LocalStage(self, self.berths)
+
+
+def test_local_stage_goes_on_without_an_arm_whose_server_cannot_be_started(tmp_path):
+    outcome = make_outcome(make_setting(tmp_path, link_ratio=None), "hicache,limit,evict,full", 2)
+    with BenchServer().running() as kvflow, BenchServer(mode=None).running() as stock:
+        berths = Berths({"kvflow": kvflow.url, "limit": stock.url})
+        session.run(outcome, GpuRig("cuda", "m", Access(), berths=berths), Silent())
+    assert outcome.broken == [
+        (
+            "flow",
+            "hicache",
+            "repeat 1: its server cannot be started: not enough GPU memory, CUDA out of memory, "
+            "make room",
+        )
+    ]
+    assert berths.asked == ["hicache", "limit", "evict", "full", "limit", "evict", "full"]
+    whole = [(trial.arm, trial.repeat) for trial in outcome.measured[0].trials if trial.whole]
+    assert whole == [(arm, repeat) for repeat in (0, 1) for arm in ("limit", "evict", "full")]
+    assert outcome.measured[0].facts["device"] == "cuda"
+    assert "recompute_ms" not in outcome.measured[0].facts
+
+
+def test_local_rig_on_a_gpu_finds_what_no_start_could_do_without_before_the_first(
+    tmp_path, monkeypatch
+):
+    setting = make_setting(tmp_path, link_ratio=None)
+    monkeypatch.setattr(checks, "gpu_visible", lambda environ: False)
+    with (
+        pytest.raises(MissingPart, match="no NVIDIA GPU"),
+        LocalRig("cuda", "m", Access()).opened([setting], choose("hicache,full"), print),
+    ):
+        pass
 
 
 @pytest.fixture

@@ -14,15 +14,18 @@ from support.bench_server import BenchServer, _bench_routes  # noqa: F401
 from support.recipes import write_recipe
 from typer.testing import CliRunner, Result
 
+from kvflow.bench.local import LocalRig
 from kvflow.bench.report import folder, plots
 from kvflow.bench.result import json_schema
-from kvflow.cli import bench, console
+from kvflow.cli import bench, bench_request, bench_session, console
 from kvflow.errors import ExitCode, KvflowError, MissingPart, ServerUnreachable, UsageError
 
 PAIR: dict[str, dict[str, object]] = {
     "a": {"fixed_tokens": 50, "output_tokens": 3},
     "b": {"fixed_tokens": 50, "output_tokens": 3, "after": "a"},
 }
+
+FLAGS = ("--mem-fraction-static", "0.8")
 
 
 @pytest.fixture
@@ -200,6 +203,18 @@ def test_bench_that_makes_no_sense_is_refused_before_anything_starts(
     assert isinstance(error, UsageError)
     assert words in error.what
     assert not Path("results").exists()
+
+
+def test_bench_gives_flags_after_two_dashes_to_sglang(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bench_request.Request] = []
+    monkeypatch.setattr(bench_session, "bench", lambda request, **_: asked.append(request))
+    result = kvflow_bench(recipe, "--device", "cuda", "--model", "m", "--", *FLAGS)
+    assert result.exit_code == 0, result.output
+    rig = bench_request.order(asked[0]).rig
+    assert isinstance(rig, LocalRig)
+    assert rig.flags == FLAGS
 
 
 def test_bench_without_matplotlib_says_what_is_missing(recipe: str) -> None:

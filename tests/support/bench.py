@@ -98,6 +98,9 @@ class DrawnStage:
     turns: list[tuple[str, str, int]] = field(default_factory=list)
     left: int = 0
 
+    def server_of(self, arm: Arm) -> str:
+        return arm.name
+
     async def prepare(self, setting: Setting) -> Facts:
         return {"recompute_ms": 80.0}
 
