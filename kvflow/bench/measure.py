@@ -9,7 +9,7 @@ from kvflow.bench.fleet import Station
 from kvflow.bench.plain import chatting
 from kvflow.bench.plan import Block
 from kvflow.bench.setting import Setting
-from kvflow.bench.trace import Trace, looking
+from kvflow.bench.trace import Trace, watching_a_run
 from kvflow.bench.trial import Answers, Hits, Trial, first_failure, hits, what_was_said
 from kvflow.bench.usage import cpu_seconds, watching
 from kvflow.client.drive import Settings, drive
@@ -143,8 +143,7 @@ class _Turn:
         self._trial.counts = difference(await self._control.counts(), counts_before)
 
     async def _trace(self) -> Trace:
-        trace = Trace()
-        async with looking(self._control, trace.looks):
+        async with watching_a_run(self._control, self._station.link_log) as trace:
             trace.calls = (await self._round(f"{self._name}/trace")).calls
         return trace
 

@@ -1,4 +1,5 @@
 import asyncio
+from itertools import pairwise
 
 import pytest
 from support.bench_server import BenchServer, _bench_routes  # noqa: F401
@@ -131,13 +132,15 @@ async def test_turn_that_is_the_last_traces_one_more_run_that_is_not_measured(se
     assert [call.call.agent for call in last.trace.calls] == ["a", "b"]
     assert not {call.run for call in last.trace.calls} & {call.run for call in last.calls}
     assert {look.loads for look in last.trace.looks} == {True}
+    seen = [(copy.start_s, copy.end_s) for copy in last.trace.copies]
+    assert seen == list(pairwise(look.at_s for look in last.trace.looks))
 
 
 async def test_turn_of_stock_sglang_is_traced_without_looks(setting):
     with BenchServer(mode=None).running() as fake:
         [trial] = await turns(fake, setting, block("hicache", last=True))
     assert len(trial.trace.calls) == 2
-    assert trial.trace.looks == []
+    assert (trial.trace.looks, trial.trace.copies) == ([], None)
 
 
 async def test_turn_on_a_server_that_hangs_says_which_call_waited(setting):

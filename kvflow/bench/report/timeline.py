@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kvflow.bench.arms import ARMS
 from kvflow.bench.report.ink import FAINT, HOST, STALL, WHERE, WIDE, finished, patch
 from kvflow.bench.session import Measured
-from kvflow.bench.trace import Look
+from kvflow.bench.trace import Copy, Look, Trace
 from kvflow.bench.trial import Trial, hits
 from kvflow.client.records import CallRecord
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _DECODING = "#CFCFCF"
 _MOST_CALLS = 30  # of a run that are shown; more cannot be told apart
 _STALL = 3.0  # medians between two tokens from which the answer stood still
-_UNTOLD = "stock SGLang does not say"
+_UNTOLD = "not told"
+_NO_HOST = "no host tier"
 
 
 class Shown(NamedTuple):
@@ -29,12 +30,14 @@ class Shown(NamedTuple):
         arm: its name.
         calls: of one run, in the order in which they were sent.
         looks: at the server; none if it tells nothing.
+        copies: to the device; None if nobody tells.
         began_s: when the first of the calls was sent.
     """
 
     arm: str
     calls: Sequence[CallRecord]
     looks: Sequence[Look]
+    copies: Sequence[Copy] | None
     began_s: float
 
 
@@ -58,7 +61,7 @@ def draw(make: Any, measured: Measured) -> "Figure":
         _panel(axes, arm, usual_s)
     panels[-1].set_xlabel("seconds")
     figure.legend(
-        handles=_legend(usual_s), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2,
+        handles=_legend(usual_s, arms), loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2,
         frameon=False, fontsize=8,
     )  # fmt: skip
     label = measured.facts.get("label")
@@ -71,10 +74,10 @@ def shown(trials: Sequence[Trial]) -> list[Shown]:
     latest = {trial.arm: trial for trial in trials if trial.whole}
     found = []
     for name in (name for name in ARMS if name in latest):
-        trace = latest[name].trace
-        calls = _one_run(trace.calls if trace else latest[name].calls)
+        trace = latest[name].trace or Trace(latest[name].calls)
+        calls = _one_run(trace.calls)
         began_s = min(call.started_s or 0.0 for call in calls)
-        found.append(Shown(name, calls, trace.looks if trace else [], began_s))
+        found.append(Shown(name, calls, trace.looks, trace.copies, began_s))
     return found
 
 
@@ -89,15 +92,6 @@ def stalls(call: CallRecord, usual_s: float) -> list[Span]:
         Span(before, after - before)
         for before, after in pairwise(times)
         if after - before > _STALL * usual_s
-    ]
-
-
-def copies(looks: Sequence[Look]) -> list[Span]:
-    """When something was on its way to the device, from the look that saw it to the next one."""
-    return [
-        Span(before.at_s, after.at_s - before.at_s)
-        for before, after in pairwise(looks)
-        if before.loads
     ]
 
 
@@ -121,11 +115,12 @@ def _panel(axes: "Axes", arm: Shown, usual_s: float) -> None:
 
 
 def _link_row(axes: "Axes", arm: Shown, row: int) -> None:
-    if not arm.looks:
-        axes.text(0, row, _UNTOLD, fontsize=6.5, color=FAINT, va="center")
-        return
-    for copy in copies(arm.looks):
-        axes.barh(row, copy.seconds, left=copy.start - arm.began_s, color=HOST, height=0.5)
+    if _is_untold(arm) or not ARMS[arm.arm].has_host_tier:
+        text = _UNTOLD if _is_untold(arm) else _NO_HOST
+        axes.text(0, row, text, fontsize=6.5, color=FAINT, va="center")
+    for copy in arm.copies or ():
+        start_s = copy.start_s - arm.began_s
+        axes.barh(row, copy.end_s - copy.start_s, left=start_s, color=HOST, height=0.5)
     waited = [
         after.at_s - arm.began_s
         for before, after in pairwise(arm.looks)
@@ -134,17 +129,25 @@ def _link_row(axes: "Axes", arm: Shown, row: int) -> None:
     axes.plot(waited, [row - 0.5] * len(waited), "v", color=STALL, markersize=4)
 
 
-def _legend(usual_s: float) -> list[Any]:
+def _is_untold(arm: Shown) -> bool:
+    return arm.copies is None and ARMS[arm.arm].has_host_tier
+
+
+def _legend(usual_s: float, arms: Sequence[Shown]) -> list[Any]:
     from matplotlib.lines import Line2D
 
     waits = Line2D([], [], color=STALL, marker="v", linestyle="", markersize=4)
-    waits.set_label("a forward waited for a load")
-    return [
+    waits.set_label("a forward waited for a load (stock SGLang does not tell)")
+    entries = [
         *(patch(colour, f"until the first token, prefix {label}") for colour, label in WHERE),
         patch(_DECODING, "decoding"),
         patch(STALL, f"no token for more than {_STALL * usual_s * 1e3:.0f} ms"),
         waits,
     ]
+    if any(_is_untold(arm) for arm in arms):
+        label = f"copies {_UNTOLD}: by stock SGLang on a GPU, or in a run that was not watched"
+        entries.append(Line2D([], [], linestyle="", label=label))
+    return entries
 
 
 def _usual_gap_s(arms: Sequence[Shown]) -> float:

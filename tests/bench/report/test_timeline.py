@@ -7,7 +7,7 @@ from support.bench import make_answer, make_setting, make_trial
 
 from kvflow.bench.report import ink, timeline
 from kvflow.bench.session import Measured
-from kvflow.bench.trace import Look, Trace
+from kvflow.bench.trace import Copy, Look, Trace
 
 
 @pytest.fixture
@@ -15,12 +15,12 @@ def setting(tmp_path):
     return make_setting(tmp_path)
 
 
-def traced(setting, arm, *looks, answer=None):
+def traced(setting, arm, *looks, answer=None, copies=None):
     """A turn whose watched run began a second after the looks at the server."""
     calls = make_trial(setting, arm, 9, answer).calls
     for call in calls:
         call.started_s += 1.0
-    return make_trial(setting, arm, 0, trace=Trace(calls, list(looks)))
+    return make_trial(setting, arm, 0, trace=Trace(calls, list(looks), copies))
 
 
 def bars(figure, panel, colour):
@@ -54,14 +54,36 @@ def test_draw_shows_where_an_answer_stood_still(setting):
 
 def test_draw_shows_when_copies_were_on_their_way_and_when_a_forward_waited(setting):
     looks = Look(0.9, False, 3), Look(1.1, True, 3), Look(1.3, False, 4), Look(1.4, False, 4)
-    figure = timeline.draw(Figure, Measured(setting, trials=[traced(setting, "full", *looks)]))
+    trial = traced(setting, "full", *looks, copies=[Copy(1.1, 1.3)])
+    figure = timeline.draw(Figure, Measured(setting, trials=[trial]))
     assert bars(figure, 0, ink.HOST) == [(0.1, 0.2)]
     assert list(figure.axes[0].lines[0].get_xdata()) == [pytest.approx(0.3)]
 
 
-def test_draw_says_that_stock_sglang_does_not_tell_of_copies(setting):
+def legend(figure) -> str:
+    return " ".join(text.get_text() for text in figure.legends[0].get_texts())
+
+
+def test_draw_shows_copies_of_stock_sglang_where_the_link_tells_of_them(setting):
+    trial = traced(setting, "hicache", copies=[Copy(1.0, 1.5)])
+    figure = timeline.draw(Figure, Measured(setting, trials=[trial]))
+    assert bars(figure, 0, ink.HOST) == [(0.0, 0.5)]
+    assert not figure.axes[0].texts
+    assert "copies" not in legend(figure)
+
+
+def test_draw_says_whose_copies_nobody_tells(setting):
     figure = timeline.draw(Figure, Measured(setting, trials=[traced(setting, "hicache")]))
-    assert "stock SGLang does not say" in figure.axes[0].texts[0].get_text()
+    assert figure.axes[0].texts[0].get_text() == "not told"
+    assert "copies not told: by stock SGLang on a GPU" in legend(figure)
+
+
+@pytest.mark.parametrize("copies", [None, []])
+def test_draw_says_where_there_is_nothing_to_copy(setting, copies):
+    trial = traced(setting, "limit", copies=copies)
+    figure = timeline.draw(Figure, Measured(setting, trials=[trial]))
+    assert figure.axes[0].texts[0].get_text() == "no host tier"
+    assert "copies" not in legend(figure)
 
 
 def test_shown_is_the_watched_run_or_else_one_of_the_last_whole_turn(setting):
