@@ -1,4 +1,4 @@
-"""A real SGLang server on the CPU engine, and the few questions tests ask it."""
+"""Real SGLang servers on the CPU engine, and the few questions tests ask them."""
 
 import contextlib
 import json
@@ -7,8 +7,8 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +43,24 @@ class Refused(Exception):
 
 
 class RealServer:
-    """Asks one server."""
+    """Asks one server.
+
+    Attributes:
+        url: where it answers.
+        link: the file that holds the speed of its emulated link.
+    """
 
     def __init__(self, url: str, link: Path) -> None:
-        self.url = url
-        self._link = link
+        self.url, self.link = url, link
 
     def set_link(self, gbps: float | None) -> None:
         """Change the emulated link's speed, GB/s; None for no limit."""
-        self._link.write_text("" if gbps is None else str(gbps))
+        self.link.write_text("" if gbps is None else str(gbps))
+
+    def set_mode(self, mode: str) -> None:
+        """Put another mode of the plugin to work."""
+        answer = self.post("/kvflow/policy", {"mode": mode}, method="PATCH")
+        assert answer["mode"] == mode
 
     def post(self, path: str, body: Any = None, method: str = "POST") -> Any:
         """Send JSON, return JSON. Raises Refused for an HTTP error."""
@@ -71,8 +80,13 @@ class RealServer:
         """GET, as JSON."""
         return self.post(path, method="GET")
 
+    def empty(self) -> None:
+        """Both tiers without a token, and a link without a limit: as a test begins."""
+        self.set_link(None)
+        self.flush()
+
     def flush(self) -> None:
-        """Empty both tiers; waits until no copy is in flight."""
+        """Empty both tiers; waits until no copy is in flight. Runs of clients stay."""
         for _ in range(100):
             with contextlib.suppress(Refused):
                 self.post("/flush_cache", {})
@@ -118,9 +132,14 @@ class RealServer:
             ttft_s=ttft,
         )
 
-    def snapshot(self) -> Any:
-        """One frame, with as many nodes as there may be."""
-        return self.get("/kvflow/snapshot?nodes=2000")
+    def snapshot(self, nodes: int = 2000) -> Any:
+        """One frame, with so many nodes of the tree; by default as many as there may be."""
+        return self.get(f"/kvflow/snapshot?nodes={nodes}")
+
+    def copies_fly(self) -> bool:
+        """Whether a copy between the tiers is under way; only a server with the plugin knows."""
+        traffic = self.snapshot(nodes=0)["traffic"]
+        return bool(traffic["h2d_pending_bytes"] or traffic["d2h_pending_bytes"])
 
 
 def tag(
@@ -130,33 +149,63 @@ def tag(
     return {"kvflow": {"client": client, "workflow": workflow, "run": run, "agent": agent, **more}}
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What a server is started with, beside the built-in model in fp32 and a host tier.
+
+    Attributes:
+        pool_tokens: of the device pool.
+        plugin: whether it is kvflow's; else stock SGLang.
+        loaded: a recipe that it serves.
+        flags: for SGLang.
+        environ: variables beside those of this process.
+    """
+
+    pool_tokens: int
+    plugin: bool = False
+    loaded: Loaded | None = None
+    flags: Sequence[str] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
 @contextlib.contextmanager
-def running(
-    folder: Path,
-    *,
-    pool_tokens: int,
-    plugin: bool = False,
-    mode: Any = None,
-    loaded: Loaded | None = None,
-    flags: Sequence[str] = (),
-) -> Iterator[RealServer]:
-    """A server with the built-in model in fp32, a pool of so many tokens, and a host tier."""
+def running(folder: Path, kinds: Mapping[str, Kind]) -> Iterator[dict[str, RealServer]]:
+    """Servers by name, started side by side: most of a start keeps one core busy."""
     demo_model.ensure()
-    link = folder / "link"
+    with contextlib.ExitStack() as stack:
+        started = {
+            name: stack.enter_context(_start(folder, name, kind)) for name, kind in kinds.items()
+        }
+        for server in started.values():
+            for _ in server.progress(START_SECONDS):
+                pass
+        yield {
+            name: RealServer(server.launch.url, _link(folder, name))
+            for name, server in started.items()
+        }
+
+
+def _start(folder: Path, name: str, kind: Kind) -> Server:
+    link = _link(folder, name)
     link.write_text("")
+    pool = ("--max-total-tokens", str(kind.pool_tokens), "--dtype", "float32")
     options = Options(
         device="cpu",
-        mode=mode,
         port=_free_port(),
-        with_plugin=plugin,
-        sglang_flags=("--max-total-tokens", str(pool_tokens), "--dtype", "float32", *flags),
+        with_plugin=kind.plugin,
+        sglang_flags=(*pool, *kind.flags),
     )
-    environ = {**os.environ, "KVFLOW_LINK_GBPS": f"@{link}", "OMP_WAIT_POLICY": "PASSIVE"}
-    launch = build(options, loaded, environ)
-    with Server(launch, folder / "sglang.log", environ) as server:
-        for _ in server.progress(START_SECONDS):
-            pass
-        yield RealServer(launch.url, link)
+    environ = {
+        **os.environ,
+        "KVFLOW_LINK_GBPS": f"@{link}",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        **kind.environ,
+    }
+    return Server(build(options, kind.loaded, environ), folder / f"{name}.log", environ)
+
+
+def _link(folder: Path, name: str) -> Path:
+    return folder / f"{name}.link"
 
 
 def _free_port() -> int:

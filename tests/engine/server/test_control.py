@@ -7,10 +7,11 @@ import urllib.request
 from typing import Any
 
 import pytest
-from support.real_server import RealServer, Refused, running, tag
+from support.real_server import RealServer, Refused, tag
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
+CLIENT = "control"
 FIXED = 64
 RECIPE: dict[str, Any] = {
     "kvflow": 1,
@@ -21,16 +22,29 @@ RECIPE: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("control")
-    flags = ("--enable-metrics",)
-    with running(folder, pool_tokens=800, plugin=True, mode="prefetch", flags=flags) as server:
-        yield server
+def server(plugin_server):
+    plugin_server.empty()
+    plugin_server.set_mode("prefetch")
+    return plugin_server
+
+
+def hint(agent: str, **more: Any) -> dict[str, Any]:
+    return tag(agent, client=CLIENT, **more)
 
 
 def speak(server: RealServer, agent: str, run: str = "r", **more: Any) -> None:
-    prompt = [*random.Random(agent).choices(range(256), k=FIXED), *random.choices(range(256), k=4)]
-    server.generate(prompt, 2, tag(agent, run=run, fixed_tokens=FIXED, **more))
+    fixed = random.Random(f"{CLIENT} {agent}").choices(range(256), k=FIXED)
+    prompt = [*fixed, *random.choices(range(256), k=4)]
+    server.generate(prompt, 2, hint(agent, run=run, fixed_tokens=FIXED, **more))
+
+
+def agents_of(server: RealServer) -> dict[str, Any]:
+    return {one["agent"]: one for one in server.snapshot()["agents"] if one["client"] == CLIENT}
+
+
+def workflows_of(server: RealServer) -> list[str]:
+    listed = server.get("/kvflow/workflows")["workflows"]
+    return [row["name"] for row in listed if row["client"] == CLIENT]
 
 
 def follow(server: RealServer, since: int) -> tuple[dict[int, Any], set[int], int]:
@@ -76,7 +90,7 @@ def test_events_are_frames_that_follow_one_another(server):
 
 
 def test_registered_workflow_is_walked_with_its_prompts_until_it_is_taken_back(server):
-    body = {"client": "t", "recipe": RECIPE}
+    body = {"client": CLIENT, "recipe": RECIPE}
     prefixes = server.post("/kvflow/workflows", body)["agents"]
     assert prefixes.keys() == {"a", "b"}
     chat = {
@@ -86,26 +100,25 @@ def test_registered_workflow_is_walked_with_its_prompts_until_it_is_taken_back(s
             {"role": "user", "content": "Something else each time."},
         ],
         "max_tokens": 2,
-        "custom_params": tag("a", run="chat", workflow="pair"),
+        "custom_params": hint("a", run="chat", workflow="pair"),
     }
     server.post("/v1/chat/completions", chat)
-    agents = {one["agent"]: one for one in server.snapshot()["agents"] if one["client"] == "t"}
+    agents = agents_of(server)
     assert agents["a"]["prefix_tokens"] == prefixes["a"]
     assert agents["b"]["steps"] == 1
-    assert [row["name"] for row in server.get("/kvflow/workflows")["workflows"]] == ["pair"]
-    server.post("/kvflow/workflows/t/pair", method="DELETE")
-    agents = {one["agent"]: one for one in server.snapshot()["agents"] if one["client"] == "t"}
-    assert "b" not in agents
-    assert server.get("/kvflow/workflows") == {"workflows": []}
+    assert workflows_of(server) == ["pair"]
+    server.post(f"/kvflow/workflows/{CLIENT}/pair", method="DELETE")
+    assert "b" not in agents_of(server)
+    assert workflows_of(server) == []
 
 
 def test_run_that_is_ended_is_expected_no_more(server):
-    server.post("/kvflow/workflows", {"client": "t", "recipe": RECIPE})
+    server.post("/kvflow/workflows", {"client": CLIENT, "recipe": RECIPE})
     speak(server, "a", run="ended", workflow="pair")
     assert any(run["run"] == "ended" for run in server.snapshot()["run_states"])
-    server.post("/kvflow/runs/t/ended/end?expect_next=false")
+    server.post(f"/kvflow/runs/{CLIENT}/ended/end?expect_next=false")
     assert not any(run["run"] == "ended" for run in server.snapshot()["run_states"])
-    server.post("/kvflow/workflows/t/pair", method="DELETE")
+    server.post(f"/kvflow/workflows/{CLIENT}/pair", method="DELETE")
 
 
 def test_metrics_show_kvflows_series_beside_sglangs_and_no_names_of_clients(server):

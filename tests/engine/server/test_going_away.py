@@ -5,24 +5,24 @@ import http.client
 import json
 import os
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from support.real_server import RealServer, running, tag
-from support.recipes import make_recipe
+from support.processes import wait_until
+from support.real_server import RealServer, tag
+from support.server_kinds import AT_ONCE, POOL
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
+CLIENT = "away"
 TIMES = 20
-AGENTS, FIXED, TAIL = 12, 256, 16
-POOL = 2400  # eight prefixes and their tails
-AT_ONCE = 4
-LONG = 300
+AGENTS, FIXED, TAIL = 12, 96, 16
+LONG = 150
 """Tokens of an answer that takes seconds."""
+assert AT_ONCE * (FIXED + TAIL + LONG) < POOL < AGENTS * (FIXED + TAIL)
 PATIENCE_S = 60.0
 
 
@@ -50,7 +50,7 @@ class HeldLink:
 
     def wait_for_a_copy(self) -> None:
         """Wait until a copy has begun and stands still."""
-        until(self._somebody_reads, "a copy")
+        wait_until(self._somebody_reads, "a copy")
 
     def _somebody_reads(self) -> bool:
         try:
@@ -87,53 +87,41 @@ class OpenCall:
         self._connection.close()
 
 
-def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.02)
-
-
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("away")
-    # Passed over for as long as the prefix is on its way, so that there is time to look.
-    recipe = make_recipe(folder, {"any": {"fixed_tokens": 8}}, policy={"max_defer": 1_000_000})
-    flags = ("--max-running-requests", str(AT_ONCE))
-    with pytest.MonkeyPatch.context() as environment:
-        # How often SGLang looks whether somebody still waits for an answer in one piece.
-        environment.setenv("SGLANG_REQUEST_STATE_WAIT_TIMEOUT", "1")
-        with running(
-            folder, pool_tokens=POOL, plugin=True, mode="full", loaded=recipe, flags=flags
-        ) as server:
-            yield Scene(server, HeldLink(folder / "link"))
+@pytest.fixture
+def scene(plugin_server):
+    plugin_server.empty()
+    plugin_server.set_mode("full")
+    return Scene(plugin_server)
 
 
 class Scene:
     """Brings calls into a state."""
 
-    def __init__(self, server: RealServer, link: HeldLink) -> None:
-        self.server, self.link = server, link
+    def __init__(self, server: RealServer) -> None:
+        self.server, self.link = server, HeldLink(server.link)
         self._tails = random.Random("tails")
         self._open_runs: list[str] = []
 
     def warm(self) -> None:
-        """All prefixes on the host, and nobody who is about to speak."""
-        while self._open_runs:
-            self.server.post(f"/kvflow/runs/t/{self._open_runs.pop()}/end?expect_next=false")
+        """All prefixes on the host, some of them on the device as well."""
         self.server.flush()
         for agent in range(AGENTS):
             self.server.generate(self.prompt(agent), 2, self.hint(agent))
-        until(lambda: not self.copies_fly(), "backups")
+        wait_until(lambda: not self.server.copies_fly(), "backups")
+
+    def end_runs(self) -> None:
+        """Nobody is about to speak any more."""
+        while self._open_runs:
+            self.server.post(f"/kvflow/runs/{CLIENT}/{self._open_runs.pop()}/end?expect_next=false")
 
     def prompt(self, agent: int) -> list[int]:
-        fixed = random.Random(agent).choices(range(256), k=FIXED)
+        fixed = random.Random(f"{CLIENT} {agent}").choices(range(256), k=FIXED)
         return [*fixed, *self._tails.choices(range(256), k=TAIL)]
 
     def hint(self, agent: int, then: int | None = None) -> dict[str, Any]:
         """A call of a run of its own, after which another agent speaks, or none."""
         run = uuid4().hex
-        told = tag(f"a{agent}", run=run, fixed_tokens=FIXED, final=then is None)
+        told = tag(f"a{agent}", client=CLIENT, run=run, fixed_tokens=FIXED, final=then is None)
         if then is None:
             return told
         self._open_runs.append(run)
@@ -151,32 +139,28 @@ class Scene:
         return self._agent_with("device_tokens")
 
     def _agent_with(self, place: str) -> int:
-        agents = [one for one in self.frame()["agents"] if one["client"] == "t"]
+        agents = [one for one in self.frame()["agents"] if one["client"] == CLIENT]
         return next(int(one["agent"][1:]) for one in agents if one[place] == FIXED)
 
     def frame(self) -> Any:
-        return self.server.get("/kvflow/snapshot?nodes=0")
+        return self.server.snapshot(nodes=0)
 
     def deferred_calls(self) -> int:
         """Calls that were ever passed over."""
         return int(self.frame()["counters"]["deferred_calls"])
 
-    def copies_fly(self) -> bool:
-        traffic = self.frame()["traffic"]
-        return bool(traffic["h2d_pending_bytes"] or traffic["d2h_pending_bytes"])
-
     def is_idle(self) -> bool:
         frame = self.frame()
-        return not (frame["running"] or frame["waiting"] or self.copies_fly())
+        return not (frame["running"] or frame["waiting"] or self.server.copies_fly())
 
     def waiting(self) -> Iterator[list[OpenCall]]:
         """Behind as many calls as run at once."""
         ahead = [self.call(agent) for agent in range(AT_ONCE)]
-        until(lambda: self.frame()["running"] == AT_ONCE, "calls that run")
+        wait_until(lambda: self.frame()["running"] == AT_ONCE, "calls that run")
         calls = [self.call(number % AGENTS) for number in range(TIMES)]
-        until(lambda: self.frame()["waiting"] == TIMES, "calls that wait")
+        wait_until(lambda: self.frame()["waiting"] == TIMES, "calls that wait")
         yield calls
-        until(lambda: not self.frame()["waiting"], "an empty queue")
+        wait_until(lambda: not self.frame()["waiting"], "an empty queue")
         for call in ahead:
             call.tell_off()
 
@@ -188,9 +172,9 @@ class Scene:
             self.link.wait_for_a_copy()
             before = self.deferred_calls()
             calls = [self.call(agent) for _ in range(TIMES)]
-            until(lambda: self.deferred_calls() >= before + TIMES, "deferrals")
+            wait_until(lambda: self.deferred_calls() >= before + TIMES, "deferrals")
             yield calls
-            until(lambda: not self.frame()["waiting"], "an empty queue")
+            wait_until(lambda: not self.frame()["waiting"], "an empty queue")
         ahead.tell_off()
 
     def loading(self) -> Iterator[list[OpenCall]]:
@@ -201,24 +185,29 @@ class Scene:
                 call = self.call(agent, stream=False)
                 self.link.wait_for_a_copy()
                 yield [call]
-            until(self.is_idle, "the end of the call")
+            # SGLang needs a second to see that nobody waits for an answer; others go on.
+            wait_until(lambda: self.frame()["running"] < AT_ONCE, "the end of a call")
 
     def running(self) -> Iterator[list[OpenCall]]:
         for _ in range(TIMES // AT_ONCE):
             calls = [self.call(agent) for agent in range(AT_ONCE)]
-            until(lambda: self.frame()["running"] == AT_ONCE, "calls that run")
+            wait_until(lambda: self.frame()["running"] == AT_ONCE, "calls that run")
             yield calls
-            until(self.is_idle, "the end of the calls")
+            wait_until(self.is_idle, "the end of the calls")
 
 
-def check_nothing_is_left(scene: Scene) -> None:
-    until(scene.is_idle, "idleness")
+def check_nothing_runs(scene: Scene) -> None:
+    wait_until(scene.is_idle, "idleness")
     frame = scene.frame()
     assert frame["device"]["locked"] == frame["host"]["locked"] == 0
     assert not any(run["in_flight"] for run in frame["run_states"])
     assert not any(agent["in_flight"] for agent in frame["agents"])
     assert not frame["degraded"]
     assert frame["waiting_calls"] == []
+
+
+def check_flush_empties_everything(scene: Scene) -> None:
+    wait_until(lambda: not scene.server.copies_fly(), "the last copy")
     scene.server.flush()
     empty = scene.frame()
     assert empty["tree_nodes"] == 0
@@ -227,7 +216,7 @@ def check_nothing_is_left(scene: Scene) -> None:
 
 
 def check_prefetch_works(scene: Scene) -> None:
-    scene.warm()
+    scene.end_runs()
     before = scene.frame()["counters"]
     agent, first = scene.absent(), scene.present()
     scene.server.generate(scene.prompt(first), 30, scene.hint(first, then=agent))
@@ -235,6 +224,7 @@ def check_prefetch_works(scene: Scene) -> None:
     after = scene.frame()["counters"]
     assert found.device >= FIXED
     assert after["prefetched_used_tokens"] - before["prefetched_used_tokens"] == FIXED
+    scene.end_runs()
 
 
 @pytest.mark.parametrize("state", ["waiting", "deferred", "loading", "running"])
@@ -247,5 +237,6 @@ def test_calls_that_go_away_leave_nothing_and_prefetch_works(scene, state, go_aw
             go_away(call)
         gone += len(calls)
     assert gone == TIMES
-    check_nothing_is_left(scene)
+    check_nothing_runs(scene)
     check_prefetch_works(scene)
+    check_flush_empties_everything(scene)

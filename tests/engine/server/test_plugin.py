@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 import openai
 import pytest
-from support.real_server import Answer, RealServer, Refused, running, tag
+from support.processes import wait_until
+from support.real_server import Answer, RealServer, Refused, tag
 from support.recipes import make_recipe
+from support.server_kinds import POOL
 
 from kvflow.client import Run
 from kvflow.client.openai import as_agent
@@ -16,33 +18,36 @@ from kvflow.workload import fixed_ids
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
-FIXED, DYNAMIC, OUTPUT = 256, 16, 8
-POOL = 1100  # four prefixes and their tails: 0.43 of ten prefixes, 0.86 of five
+FIXED, DYNAMIC, OUTPUT = 256, 16, 2
+COMPARED = 8  # tokens of an answer that is compared with another
+SLOTS = POOL // FIXED
+assert SLOTS == 4  # prefixes and their tails: 0.43 of ten prefixes, 0.86 of five
+MODES = ("off", "evict", "prefetch", "full")
 
 
 @pytest.fixture(scope="module")
-def stock(tmp_path_factory):
+def stock(stock_server):
     """What stock SGLang with a host tier answers to the traffic of `varied`."""
-    with running(tmp_path_factory.mktemp("stock"), pool_tokens=POOL) as server:
-        return varied(server)
+    stock_server.empty()
+    return varied(stock_server)
 
 
 @pytest.fixture(scope="module")
-def server(stock, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plugin")
-    with running(folder, pool_tokens=POOL, plugin=True, mode="evict") as server:
-        yield server
+def ours(plugin_server):
+    """What SGLang with the plugin answers to the same, by mode."""
+    answers = {}
+    for mode in MODES:
+        plugin_server.empty()
+        plugin_server.set_mode(mode)
+        answers[mode] = varied(plugin_server)
+    return answers
 
 
-@pytest.fixture(autouse=True)
-def _fresh(server):
-    server.set_link(None)
-    server.flush()
-    set_mode(server, "evict")
-
-
-def set_mode(server: RealServer, mode: str) -> None:
-    assert server.post("/kvflow/policy", {"mode": mode}, method="PATCH")["mode"] == mode
+@pytest.fixture
+def server(plugin_server):
+    plugin_server.empty()
+    plugin_server.set_mode("evict")
+    return plugin_server
 
 
 def prefix(agent: int) -> list[int]:
@@ -66,7 +71,10 @@ def cycle(
         hint = tag(f"a{speaking}", run=run, final=final, client=client, **told)
         hint["kvflow_steps"] = steps(speaking, agents)
         tail = suffixes.choices(range(256), k=DYNAMIC)
-        yield server.generate([*prefix(speaking), *tail], OUTPUT, hint).device >= FIXED
+        found = server.generate([*prefix(speaking), *tail], OUTPUT, hint)
+        # What is still being copied cannot be evicted, however far it is.
+        wait_until(lambda: not server.copies_fly(), "backups")
+        yield found.device >= FIXED
 
 
 def beladys_hits(agents: int, rounds: int, slots: int) -> list[bool]:
@@ -87,7 +95,7 @@ def beladys_hits(agents: int, rounds: int, slots: int) -> list[bool]:
 def test_evict_reaches_beladys_share_of_device_hits_in_a_cycle(server, agents):
     rounds, warm = 6, 2
     found = list(cycle(server, agents, rounds, run=f"belady{agents}"))[agents * warm :]
-    best = beladys_hits(agents, rounds, slots=POOL // FIXED)[agents * warm :]
+    best = beladys_hits(agents, rounds, slots=SLOTS)[agents * warm :]
     assert sum(found) >= 0.99 * sum(best), found
 
 
@@ -101,7 +109,7 @@ def test_prefixes_that_are_learned_are_found_as_often_as_those_that_are_told(ser
 
 
 async def test_warm_prefixes_are_there_when_the_first_call_comes(server, tmp_path):
-    set_mode(server, "prefetch")
+    server.set_mode("prefetch")
     agents = {f"w{i}": {"fixed_tokens": FIXED} for i in range(6)}  # more than the pool holds
     loaded = make_recipe(tmp_path, agents)
     async with connect(server.url) as client:
@@ -114,43 +122,40 @@ async def test_warm_prefixes_are_there_when_the_first_call_comes(server, tmp_pat
 
 
 def test_off_evicts_the_least_recently_used_as_sglang_does(server):
-    set_mode(server, "off")
-    assert sum(list(cycle(server, 10, 3, run="off"))) == 0
+    server.set_mode("off")
+    assert sum(cycle(server, 10, 2, run="off")) == 0
 
 
 def test_mode_can_be_changed_on_the_running_server(server):
-    set_mode(server, "off")
+    server.set_mode("off")
     list(cycle(server, 10, 1, run="switch"))
-    set_mode(server, "evict")
-    assert sum(list(cycle(server, 10, 3, run="switch"))[10:]) > 0
+    server.set_mode("evict")
+    assert sum(cycle(server, 10, 2, run="switch")) > 0
 
 
 def varied(server: RealServer) -> list[Answer]:
     """Calls of ten agents, one at a time, in an order that no steps foretell."""
     chance = random.Random("varied")
     answers = []
-    for _ in range(30):
+    for _ in range(24):
         agent = chance.randrange(10)
         tail = chance.choices(range(256), k=DYNAMIC)
         hint = tag(f"a{agent}", run="varied", fixed_tokens=FIXED, final=True)
-        answers.append(server.generate([*prefix(agent), *tail], OUTPUT, hint))
+        answers.append(server.generate([*prefix(agent), *tail], COMPARED, hint))
     return answers
 
 
-def test_off_finds_what_stock_sglang_finds(server, stock):
-    set_mode(server, "off")
-    found = [(answer.device, answer.host) for answer in varied(server)]
+def test_off_finds_what_stock_sglang_finds(ours, stock):
+    found = [(answer.device, answer.host) for answer in ours["off"]]
     assert found == [(answer.device, answer.host) for answer in stock]
 
 
-@pytest.mark.parametrize("mode", ["off", "evict", "prefetch", "full"])
-def test_output_is_that_of_stock_sglang_in_every_mode(server, stock, mode):
-    set_mode(server, mode)
-    answers = varied(server)
-    assert any(answer.host for answer in answers)
-    for ours, theirs in zip(answers, stock, strict=True):
-        assert ours.ids == theirs.ids
-        assert ours.logprobs == pytest.approx(theirs.logprobs, abs=2e-3)
+@pytest.mark.parametrize("mode", MODES)
+def test_output_is_that_of_stock_sglang_in_every_mode(ours, stock, mode):
+    assert any(answer.host for answer in ours[mode])
+    for answer, theirs in zip(ours[mode], stock, strict=True):
+        assert answer.ids == theirs.ids
+        assert answer.logprobs == pytest.approx(theirs.logprobs, abs=2e-3)
 
 
 def test_tails_are_not_written_to_the_host_and_prefixes_are(server):
@@ -203,9 +208,9 @@ MALFORMED = [
 
 def test_malformed_tag_of_any_kind_is_answered_normally_and_counted(server):
     before = sum(server.snapshot()["counters"]["bad_hints"].values())
-    expected = server.generate(prefix(1), OUTPUT).ids
+    expected = server.generate(prefix(1), COMPARED).ids
     for bad in MALFORMED:
-        assert server.generate(prefix(1), OUTPUT, bad).ids == expected
+        assert server.generate(prefix(1), COMPARED, bad).ids == expected
     after = server.snapshot()
     assert sum(after["counters"]["bad_hints"].values()) >= before + len(MALFORMED) - 1
     assert after["waiting"] == after["running"] == 0

@@ -4,24 +4,20 @@ import random
 import statistics
 
 import pytest
-from support.real_server import RealServer, running
+from support.real_server import RealServer
+from support.server_kinds import POOL
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
-PREFIX = 640
+PREFIX = 400
 KV_BYTES = 6144  # a token, fp32
+assert 2 * PREFIX < POOL < 3 * PREFIX
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("stock"), pool_tokens=2 * PREFIX + 300) as server:
-        yield server
-
-
-@pytest.fixture(autouse=True)
-def _empty(server):
-    server.set_link(None)
-    server.flush()
+@pytest.fixture
+def server(stock_server):
+    stock_server.empty()
+    return stock_server
 
 
 def prompt(seed: int, tokens: int = PREFIX) -> list[int]:
@@ -63,7 +59,7 @@ def test_output_is_the_same_without_a_hit_from_the_device_and_from_the_host(serv
 
 def test_host_hit_takes_as_long_as_the_link_needs(server):
     nbytes = (PREFIX - 1) * KV_BYTES
-    loads = (0.2, 0.5, 1.0)
+    loads = (0.2, 0.8)
     ttfts = []
     for load_s in loads:
         measured = []
