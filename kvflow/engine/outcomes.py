@@ -50,7 +50,8 @@ class Outcomes:
         """
         self.operations += 1
         self.issued += prefix.tokens
-        one = _Prefetch(self.operations, prefix.node, prefix.agent, prefix.steps, prefix.tokens)
+        agent = "/".join(prefix.owner)
+        one = _Prefetch(self.operations, prefix.node, agent, prefix.steps, prefix.tokens)
         self._latest.append(one)
         self._is_news(one)
         self._loading[prefix.node] = one

@@ -11,9 +11,12 @@ Two rules keep it out of the way (both were found by breaking them):
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from kvflow.engine.marks import Owner
+from kvflow.policy.lead import FARTHEST, Foresight, LinkPace, Queue, due
 from kvflow.policy.prefetch import Candidate, Victim, has_room, in_order
 
 if TYPE_CHECKING:
@@ -21,6 +24,29 @@ if TYPE_CHECKING:
 
 _STEPS_OF_DECODE = 64  # tokens a running request may want while a prefetch is on its way
 _SHARE_IN_FLIGHT = 0.5  # of the device pool: what is loading cannot be evicted
+_PARTS = 8  # in which a prefix can be loaded
+_FORWARDS_A_COPY = 32  # that a demand load may have to stand behind a copy
+
+
+@dataclass(slots=True)
+class _Copy:
+    """The last copy that was started.
+
+    Attributes:
+        node: that ends one of its prefixes.
+        tokens: in all.
+        since: forwards before it.
+        seen: forwards when the link was last looked at.
+        late: tokens that had been late before it.
+        idle: whether there was a pass without a forward since.
+    """
+
+    node: int
+    tokens: int
+    since: int
+    seen: int
+    late: int
+    idle: bool = False
 
 
 class Prefetcher:
@@ -28,20 +54,26 @@ class Prefetcher:
 
     Args:
         cache: whose prefixes it loads.
-        depth: agents with at most so many steps are prefetched for; 0 for none.
-        most_tokens: of one copy. A longer prefix comes in several, because whatever a call has
-            to load meanwhile stands behind the copy that is on its way.
+        depth: agents with at most so many steps are prefetched for, and farther ones whose load
+            would be late otherwise; 0 for none.
+        most_tokens: of one copy; less over a slow link. A longer prefix comes in several, because
+            whatever a call has to load meanwhile stands behind the copy that is on its way.
     """
 
     def __init__(self, cache: "KvflowRadixCache", depth: int, most_tokens: int) -> None:
         self._cache = cache
         self._depth = depth
         self._most_tokens = most_tokens
-        self._near: dict[Owner, int] = {}  # agents within depth, and their steps
+        self._farthest = max(depth, FARTHEST) if depth else 0
+        self._near: dict[Owner, int] = {}  # agents that may be prefetched for, and their steps
+        self._link = LinkPace()
+        self._foresight = Foresight()
+        self._copy: _Copy | None = None
 
     def note_steps(self, owner: Owner, steps: int | None) -> None:
         """An agent speaks sooner or later than before. O(1)."""
-        if steps is not None and 0 < steps <= self._depth:
+        self._foresight.steps_changed(owner, steps, self._forwards())
+        if steps is not None and 0 < steps <= self._farthest:
             self._near[owner] = steps
         else:
             self._near.pop(owner, None)
@@ -53,30 +85,84 @@ class Prefetcher:
             busy: requests that run and may want slots for their next tokens.
             waiting: requests that wait; one with KV on the host loads it itself, and goes first.
         """
+        self._learn()
         if not self._near or not self._link_is_free():
             return
         if any(req.host_hit_length > 0 for req in waiting):
             return
         reserve = sum(_growth(req) for req in busy)
         budget = int(self._cache.token_to_kv_pool_allocator.size * _SHARE_IN_FLIGHT)
-        left = self._most_tokens
-        for candidate in in_order(self._candidates()):
-            if candidate.tokens <= budget and (loaded := self._start(candidate, reserve, left)):
+        left = most = self._tokens_a_copy()
+        part = None
+        for candidate in self._due(budget):
+            if part is not None and candidate.steps > part.steps:
+                break  # what is needed sooner is not to stand behind it in the same copy
+            if candidate.tokens <= budget and (started := self._start(candidate, reserve, left)):
+                part = started
                 budget -= candidate.tokens
-                left -= loaded
+                left -= part.tokens
                 if left <= 0:
                     break
-        if left < self._most_tokens:
+        if part is not None:
+            now = self._forwards()
+            late = self._cache.tree_core.outcomes.late
+            self._copy = _Copy(part.node, most - left, since=now, seen=now, late=late)
             self._cache.start_copies()
 
     def _link_is_free(self) -> bool:
         controller = self._cache.cache_controller
         return not controller.load_queue and not controller.ack_load_queue
 
-    def _candidates(self) -> Iterator[Candidate]:
-        core, table = self._cache.tree_core, self._cache.calls.table
+    def _forwards(self) -> int:
+        scheduler = self._cache.scheduler
+        return 0 if scheduler is None else int(scheduler.forward_ct)
+
+    def _learn(self) -> None:
+        """What the link carries, from a copy that was looked at after every forward."""
+        copy, now = self._copy, self._forwards()
+        if copy is None:
+            return
+        outcomes = self._cache.tree_core.outcomes
+        copy.idle |= now == copy.seen
+        if now > copy.seen + 1:
+            self._copy = None
+        elif outcomes.is_ahead(copy.node):
+            copy.seen = now
+        else:
+            waited = outcomes.late > copy.late
+            self._link.loaded(copy.tokens, now - copy.since, idle=copy.idle, waited=waited)
+            self._copy = None
+
+    def _tokens_a_copy(self) -> int:
+        carried = self._link.tokens(_FORWARDS_A_COPY)
+        return self._most_tokens if carried is None else min(self._most_tokens, max(1, carried))
+
+    def _due(self, budget: int) -> Iterator[Candidate]:
+        """What has to start now, nearest first."""
+        now, queue = self._forwards(), Queue()
+        for one in in_order(self._candidates(budget)):
+            approach = self._foresight.approach(one.owner, now)
+            tokens = due(one.tokens, one.steps, self._depth, approach, self._link, queue)
+            stays = one.tokens if one.steps > self._depth else 0
+            queue = Queue(queue.now + one.tokens, queue.then + stays)
+            if tokens:
+                yield one._replace(tokens=self._whole_parts(one, tokens))
+
+    def _whole_parts(self, candidate: Candidate, tokens: int) -> int:
+        """A little more of a prefix, so that it is always cut in the same few places."""
+        core = self._cache.tree_core
+        length = core.depth(candidate.node)
+        part = -(-length // _PARTS)
+        there = length - candidate.tokens
+        return min(candidate.tokens, -(-(there + tokens) // part) * part - there)
+
+    def _candidates(self, budget: int) -> Iterator[Candidate]:
+        core, table, now = self._cache.tree_core, self._cache.calls.table, self._forwards()
         seen: set[int] = set()
-        for owner, steps in self._near.items():
+        for owner, steps in sorted(self._near.items(), key=itemgetter(1)):
+            approach = self._foresight.approach(owner, now)
+            if not due(budget, steps, self._depth, approach, self._link):
+                continue  # not even if all that may be on its way were this agent's
             for mark in self._cache.marks.of(owner):
                 node = core.ranks.end(mark)
                 if node is None or node in seen:
@@ -84,23 +170,23 @@ class Prefetcher:
                 seen.add(node)
                 tokens = core.host_only_tokens(node)
                 if tokens:
-                    yield Candidate(steps, table.waiting(*owner), tokens, node, "/".join(owner))
+                    yield Candidate(steps, table.waiting(*owner), tokens, node, owner)
 
-    def _start(self, candidate: Candidate, reserve: int, most_tokens: int) -> int:
-        """Queue the load of a prefix, or of its first part. Returns tokens; 0 for no room."""
+    def _start(self, candidate: Candidate, reserve: int, most_tokens: int) -> Candidate | None:
+        """Queue the load of a prefix, or of its first part. Returns it; None for no room."""
         free = self._cache.token_to_kv_pool_allocator.available_size()
         if not has_room(candidate, free, reserve, self._victims()):
-            return 0
+            return None
         core = self._cache.tree_core
-        end = core.first_part(candidate.node, most_tokens)
+        end = core.first_part(candidate.node, min(candidate.tokens, most_tokens))
         absent = [node for node in core.path(end) if node.evicted]
         tokens = sum(len(node.key) for node in absent)
         if not self._cache.load_back(end):
-            return 0
+            return None
         core.load_is_ahead(end)
         part = candidate._replace(tokens=tokens, node=end)
         core.outcomes.started([node.id for node in absent], part)
-        return tokens
+        return part
 
     def _victims(self) -> Iterator[Victim]:
         core = self._cache.tree_core

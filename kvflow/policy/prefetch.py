@@ -18,14 +18,14 @@ class Candidate(NamedTuple):
         waiting: live runs in which the agent is that near.
         tokens: that would have to be loaded, all or none.
         node: id of the node that ends the prefix.
-        agent: "client/agent" whose prefix it is.
+        owner: client and agent whose prefix it is.
     """
 
     steps: int
     waiting: int
     tokens: int
     node: int
-    agent: str
+    owner: tuple[str, str]
 
 
 class Victim(NamedTuple):

@@ -98,7 +98,8 @@ def prefetch_still_works(scene: Scene) -> None:
     for turn in range(2 * AGENTS):
         scene.serve(turn)
     assert scene.outcomes.issued > before
-    assert [hit[1:] for hit in scene.mini.hits[-AGENTS:]] == [(scene.fixed, 0)] * AGENTS
+    # What was learned from calls that went away may let the end of a prefix come a little late.
+    assert all(there >= 0.75 * scene.fixed for _, there, _ in scene.mini.hits[-AGENTS:])
 
 
 @pytest.mark.parametrize("state", ["waiting", "deferred", "loading", "running"])

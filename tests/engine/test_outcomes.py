@@ -11,7 +11,7 @@ END, ABOVE = 7, 6
 def outcomes() -> Outcomes:
     """One prefetch of two nodes is on its way."""
     made = Outcomes()
-    made.started([ABOVE, END], Candidate(1, 1, 30, END, "app/a"))
+    made.started([ABOVE, END], Candidate(1, 1, 30, END, ("app", "a")))
     return made
 
 
@@ -90,5 +90,5 @@ def test_what_a_flush_takes_is_wasted(outcomes):
 def test_latest_keeps_the_last_256():
     outcomes = Outcomes()
     for number in range(300):
-        outcomes.started([number], Candidate(1, 1, 1, number, "app/a"))
+        outcomes.started([number], Candidate(1, 1, 1, number, ("app", "a")))
     assert [record.seq for record in outcomes.latest()] == list(range(45, 301))

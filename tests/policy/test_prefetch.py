@@ -11,7 +11,7 @@ candidates = st.lists(
         st.integers(1, 4),
         st.integers(1, 100),
         st.integers(0, 50),
-        st.just(""),
+        st.just(("", "")),
     ),
     unique_by=lambda one: one.node,
 )
@@ -22,10 +22,10 @@ def victim(tokens: int, steps: int, *, spent: bool = False, age: float = 0.0) ->
 
 
 def test_order_puts_the_nearest_first_then_the_most_shared_then_the_shortest():
-    near = Candidate(steps=1, waiting=1, tokens=900, node=1, agent="")
-    shared = Candidate(steps=2, waiting=3, tokens=900, node=2, agent="")
-    short = Candidate(steps=2, waiting=1, tokens=10, node=3, agent="")
-    long = Candidate(steps=2, waiting=1, tokens=20, node=4, agent="")
+    near = Candidate(steps=1, waiting=1, tokens=900, node=1, owner=("", ""))
+    shared = Candidate(steps=2, waiting=3, tokens=900, node=2, owner=("", ""))
+    short = Candidate(steps=2, waiting=1, tokens=10, node=3, owner=("", ""))
+    long = Candidate(steps=2, waiting=1, tokens=20, node=4, owner=("", ""))
     assert in_order([long, short, shared, near]) == [near, shared, short, long]
 
 
@@ -35,19 +35,19 @@ def test_order_does_not_depend_on_the_order_in_which_they_were_found(found):
 
 
 def test_room_is_free_slots_beyond_the_reserve():
-    one = Candidate(steps=1, waiting=1, tokens=100, node=1, agent="")
+    one = Candidate(steps=1, waiting=1, tokens=100, node=1, owner=("", ""))
     assert has_room(one, free=150, reserve=50, victims=[])
     assert not has_room(one, free=149, reserve=50, victims=[])
 
 
 def test_room_is_made_by_spent_and_farther_nodes():
-    one = Candidate(steps=1, waiting=1, tokens=100, node=1, agent="")
+    one = Candidate(steps=1, waiting=1, tokens=100, node=1, owner=("", ""))
     assert has_room(one, 0, 0, [victim(60, 4, spent=True), victim(40, 2)])
     assert not has_room(one, 0, 0, [victim(60, 4, spent=True), victim(39, 2)])
 
 
 def test_room_is_never_made_by_what_is_needed_as_soon():
-    one = Candidate(steps=2, waiting=1, tokens=10, node=1, agent="")
+    one = Candidate(steps=2, waiting=1, tokens=10, node=1, owner=("", ""))
     assert not has_room(one, 0, 0, [victim(100, 2)])
     assert not has_room(one, 0, 0, [victim(100, 1)])
 
@@ -57,7 +57,7 @@ def test_room_looks_no_further_than_it_must():
         while True:
             yield victim(10, 9)
 
-    assert has_room(Candidate(1, 1, 100, 1, ""), free=0, reserve=0, victims=endless())
+    assert has_room(Candidate(1, 1, 100, 1, ("", "")), free=0, reserve=0, victims=endless())
 
 
 def test_room_for_a_near_prefix_stops_at_the_first_that_is_as_near():
@@ -68,5 +68,5 @@ def test_room_for_a_near_prefix_stops_at_the_first_that_is_as_near():
             seen.append(steps)
             yield victim(10, steps)
 
-    assert not has_room(Candidate(1, 1, 100, 1, ""), free=0, reserve=0, victims=watched())
+    assert not has_room(Candidate(1, 1, 100, 1, ("", "")), free=0, reserve=0, victims=watched())
     assert seen == [9, 1]

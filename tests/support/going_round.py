@@ -21,6 +21,7 @@ class GoingRound:
         policy: settings of it.
         tokens: of the device pool; None: two prefixes and what a call adds.
         host_ratio: host pool by device pool.
+        agents: how many take turns.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class GoingRound:
         *,
         tokens: int | None = None,
         host_ratio: float = 4.0,
+        agents: int = AGENTS,
         **policy: Any,
     ) -> None:
         self.fixed = max(64, 4 * page)
@@ -38,6 +40,7 @@ class GoingRound:
         cache = build(page, tokens=pool, host_ratio=host_ratio, settings=settings)
         self.mini = MiniScheduler(cache, chunk=1 << 12)
         self.cache = self.mini.cache
+        self.agents = agents
         self._tails = 0
 
     @property
@@ -49,9 +52,9 @@ class GoingRound:
 
     def arrive(self, agent: int, answer: int = 4, run: str = "run") -> Any:
         """A call of an agent is queued; its prompt ends as none before."""
-        agent %= AGENTS
+        agent %= self.agents
         self._tails += 1
-        steps = {f"a{i}": (i - agent) % AGENTS or AGENTS for i in range(AGENTS)}
+        steps = {f"a{i}": (i - agent) % self.agents or self.agents for i in range(self.agents)}
         tag = by(f"a{agent}", self.fixed, steps=steps, run=run)
         return self.mini.arrive([*self.fixed_prompt(agent), self._tails, 9], tag, answer=answer)
 
@@ -65,10 +68,10 @@ class GoingRound:
 
     def absent(self) -> int:
         """An agent whose prefix is on the host alone."""
-        return next(agent for agent in range(AGENTS) if not self.on_device(agent))
+        return next(agent for agent in range(self.agents) if not self.on_device(agent))
 
     def on_device(self, agent: int) -> int:
         """Tokens of an agent's prefix that are on the device."""
-        end = self.cache.tree_core.ranks.end(("app", f"a{agent % AGENTS}", None, None))
+        end = self.cache.tree_core.ranks.end(("app", f"a{agent % self.agents}", None, None))
         path = [] if end is None else self.cache.tree_core.path(end)
         return sum(len(node.key) for node in path if not node.evicted)

@@ -46,6 +46,7 @@ class MiniScheduler:
         self.chunked: Any = None
         self.hits: list[tuple[str, int, int]] = []
         self.may_give_up = False
+        self.forward_ct = 0
         self.server_args = SimpleNamespace(model_path="/srv/models/tiny")
         self.flush_wrapper = SimpleNamespace(_pending=None)
         sender = SimpleNamespace(socket="of the first rank")
@@ -107,6 +108,7 @@ class MiniScheduler:
 
     def prefill(self) -> list[Any]:
         """One prefill pass. Returns the requests that are through with it."""
+        self.forward_ct += 1
         self._policy.calc_priority(self.waiting_queue, self.running_batch)
         admitted = self._admit()
         consumer = self.cache.ready_to_load_host_cache()
@@ -129,6 +131,7 @@ class MiniScheduler:
             self.retract(self.running[-1])
         if not self.running:
             return
+        self.forward_ct += 1
         batch = self.running_batch
         batch.seq_lens = batch.seq_lens_cpu = torch.tensor([r.seqlen - 1 for r in batch.reqs])
         rows = torch.tensor([r.kv.req_pool_idx for r in batch.reqs])
