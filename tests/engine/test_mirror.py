@@ -3,39 +3,26 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from support.calm import calm
-from support.told_frames import frame, node
+from support.frames import make_eviction, make_frame, make_node
 
 from kvflow.engine import mirror as module
 from kvflow.engine.mirror import Mirror
-from kvflow.frames import EvictionRecord, Frame, Node, Why
+from kvflow.frames import Frame, Node
 
 MANY = 1000
-
-
-def eviction(seq: int, regret: bool = False) -> EvictionRecord:
-    return EvictionRecord(
-        seq=seq,
-        tier="device",
-        node=seq,
-        tokens=1,
-        why=Why.SPENT,
-        steps=4,
-        outcome="dropped",
-        regret=regret,
-    )
 
 
 def told(*frames: Frame) -> Mirror:
     """A mirror that was told a beginning and these changes."""
     mirror = Mirror()
-    mirror.apply(frame(1, nodes_left_out=True))
+    mirror.apply(make_frame(seq=1, nodes_left_out=True))
     for one in frames:
         mirror.apply(one)
     return mirror
 
 
 def delta(seq: int, *nodes: int, **fields: Any) -> Frame:
-    return frame(seq, delta_since=seq - 1, nodes=tuple(map(node, nodes)), **fields)
+    return make_frame(*map(make_node, nodes), seq=seq, delta_since=seq - 1, **fields)
 
 
 def ids(answer: Frame) -> list[int]:
@@ -67,7 +54,7 @@ def test_who_knows_a_frame_that_never_was_gets_a_key_frame():
 
 def test_frames_before_a_new_beginning_are_known_no_more():
     mirror = told(delta(2, 1))
-    mirror.apply(frame(7, nodes_left_out=True))
+    mirror.apply(make_frame(seq=7, nodes_left_out=True))
     mirror.apply(delta(8, 5))
     assert (mirror.answer(2, MANY).delta_since, ids(mirror.answer(2, MANY))) == (None, [5])
     assert mirror.answer(7, MANY).delta_since == 7
@@ -75,7 +62,7 @@ def test_frames_before_a_new_beginning_are_known_no_more():
 
 def test_frame_that_follows_another_than_the_last_begins_anew():
     mirror = told(delta(2, 1))
-    mirror.apply(frame(5, delta_since=4, nodes=(node(9),)))
+    mirror.apply(make_frame(make_node(9), seq=5, delta_since=4))
     assert ids(mirror.answer(2, MANY)) == [9]
 
 
@@ -108,14 +95,18 @@ def test_who_is_behind_more_than_is_remembered_gets_a_key_frame(monkeypatch):
 
 def test_evictions_are_whole_with_the_latest_of_each():
     mirror = told(
-        delta(2, evictions=(eviction(1), eviction(2))),
-        delta(3, evictions=(eviction(1, regret=True), eviction(3))),
+        delta(2, evictions=(make_eviction(1), make_eviction(2))),
+        delta(3, evictions=(make_eviction(1, regret=True), make_eviction(3))),
     )
-    assert mirror.answer(3, 0).evictions == (eviction(1, regret=True), eviction(2), eviction(3))
+    assert mirror.answer(3, 0).evictions == (
+        make_eviction(1, regret=True),
+        make_eviction(2),
+        make_eviction(3),
+    )
 
 
 def test_evictions_that_are_remembered_are_bounded():
-    mirror = told(*(delta(seq, evictions=(eviction(seq),)) for seq in range(2, 700)))
+    mirror = told(*(delta(seq, evictions=(make_eviction(seq),)) for seq in range(2, 700)))
     assert [one.seq for one in mirror.answer(0, 0).evictions] == list(range(188, 700))
 
 
@@ -141,16 +132,16 @@ def test_reader_that_is_told_that_nothing_is_left_out_has_what_the_mirror_has(st
         seq = number + 2
         if anew:
             tree = {}
-            mirror.apply(frame(seq, nodes_left_out=False))
+            mirror.apply(make_frame(seq=seq, nodes_left_out=False))
         else:
             left = [one for one in gone if one in tree]
-            news = [node(one, hits=seq) for one in changed if one not in left]
+            news = [make_node(one, hits=seq) for one in changed if one not in left]
             tree = {key: value for key, value in tree.items() if key not in left}
             # SGLang never uses a node's id again.
-            news = [one if one.id in tree else node(fresh + one.id, hits=seq) for one in news]
+            news = [one if one.id in tree else make_node(fresh + one.id, hits=seq) for one in news]
             fresh += 20
             tree |= {one.id: one for one in news}
-            mirror.apply(frame(seq, delta_since=seq - 1, nodes=tuple(news), gone=tuple(left)))
+            mirror.apply(make_frame(*news, seq=seq, delta_since=seq - 1, gone=tuple(left)))
         if asks:
             answer = mirror.answer(since, most)
             if answer.delta_since is None:

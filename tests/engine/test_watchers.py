@@ -2,7 +2,7 @@ import asyncio
 
 import msgspec
 import pytest
-from support.told_frames import frame, node
+from support.frames import make_frame, make_node
 
 from kvflow.engine.http_errors import ControlError
 from kvflow.engine.watchers import INTERVAL_S, Watchers
@@ -21,11 +21,10 @@ class Scheduler:
         self.asked.append(since)
         self._seq += 1
         known = since if since and since == self._seq - 1 else None
-        nodes = (node(self._seq),) if known else ()
-        told = frame(
-            self._seq,
+        told = make_frame(
+            *([make_node(self._seq)] if known else []),
+            seq=self._seq,
             delta_since=known,
-            nodes=nodes,
             nodes_left_out=self._left_out or known is None,
         )
         return msgspec.json.encode(told).decode()

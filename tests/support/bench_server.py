@@ -91,7 +91,7 @@ class _Handler(fake_server._Handler):
         fake = self.server.fake
         assert isinstance(fake, BenchServer)
         if self.path == "/flush_cache":
-            self._reply("Flushed.\n", fake.flush(), content_type="text/plain")
+            self.reply("Flushed.\n", fake.flush(), content_type="text/plain")
         else:
             super().do_POST()
 
@@ -108,7 +108,7 @@ class _Handler(fake_server._Handler):
 
     def _answer(self, status: int, body: Any) -> None:
         if not self._refused():
-            self._reply(body, status)
+            self.reply(body, status)
 
 
 @pytest.fixture(autouse=True)

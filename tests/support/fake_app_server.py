@@ -6,11 +6,12 @@ It answers as SGLang does where OpenAI's client and SGLang's frontend ask, and k
 
 import contextlib
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
+
+from support.loopback import ANY_PORT, Handler, serving
 
 TEXT = "a fine answer"
 
@@ -44,17 +45,10 @@ class FakeAppServer:
     @contextlib.contextmanager
     def running(self) -> Iterator["FakeAppServer"]:
         """Answer on a free port of loopback for as long as the context lasts."""
-        server = _Server(("127.0.0.1", 0), _Handler)
+        server = _Server(ANY_PORT, _Handler)
         server.fake = self
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
+        with serving(server) as self.url:
             yield self
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
     @property
     def agents(self) -> list[str | None]:
@@ -74,50 +68,38 @@ class _Server(ThreadingHTTPServer):
     fake: FakeAppServer
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     # Each answer closes its connection, so that no client keeps one after its test.
     protocol_version = "HTTP/1.0"
     server: _Server
 
-    def log_message(self, *args: object) -> None:
-        """Tests look at what was seen, not at a log."""
+    def do_GET(self) -> None:  # noqa: N802 - the name that http.server wants
+        self.reply({"model_path": "fake-model"})
 
-    def do_GET(self) -> None:
-        self._reply({"model_path": "fake-model"})
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the name that http.server wants
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.fake.seen.append(Seen(self.path, body, self.headers.get("Authorization")))
         if self.path.startswith("/kvflow/"):
-            self._reply({}, self.server.fake.end_status)
+            self.reply({}, self.server.fake.end_status)
         elif self.path == "/generate" and isinstance(body["text"], list):
-            self._reply([_generated(text) for text in body["text"]])
+            self.reply([_generated(text) for text in body["text"]])
         elif self.path == "/generate":
             self._answer(body, _generated(body["text"]), [_generated(body["text"])])
         elif self.path == "/v1/chat/completions":
             self._answer(body, _chat(), _chat_chunks())
         elif self.path == "/v1/completions":
             choice = {"index": 0, "text": TEXT, "finish_reason": "stop", "logprobs": None}
-            self._reply({**_head("text_completion"), "choices": [choice]})
+            self.reply({**_head("text_completion"), "choices": [choice]})
         else:
-            self._reply({**_head("response"), "output": []})
+            self.reply({**_head("response"), "output": []})
 
     def _answer(self, body: dict[str, Any], whole: Any, parts: list[Any]) -> None:
         if not body.get("stream"):
-            self._reply(whole)
+            self.reply(whole)
             return
         events = [*(json.dumps(part) for part in parts), "[DONE]"]
-        self._send("".join(f"data: {event}\n\n" for event in events), "text/event-stream")
-
-    def _reply(self, content: Any, status: int = 200) -> None:
-        self._send(json.dumps(content), "application/json", status)
-
-    def _send(self, text: str, content_type: str, status: int = 200) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(text.encode())))
-        self.end_headers()
-        self.wfile.write(text.encode())
+        stream = "".join(f"data: {event}\n\n" for event in events)
+        self.reply(stream, content_type="text/event-stream")
 
 
 def _generated(text: str) -> dict[str, Any]:

@@ -12,8 +12,10 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
+
+from support.loopback import ANY_PORT, Handler, serving
 
 FIRST_ID = 10
 ANSWER = "a fine answer"
@@ -72,19 +74,13 @@ class FakeServer:
     @contextlib.contextmanager
     def running(self) -> Iterator["FakeServer"]:
         """Answer on a free port of loopback for as long as the context lasts."""
-        server = _Server(("127.0.0.1", 0), _Handler)
+        server = _Server(ANY_PORT, _Handler)
         server.fake = self
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield self
-        finally:
-            self.release.set()
-            server.shutdown()
-            thread.join()
-            server.hang_up()
-            server.server_close()
+        with serving(server) as self.url:
+            try:
+                yield self
+            finally:
+                self.release.set()
 
     def cached(self, ids: list[int]) -> int:
         """How much of a prompt was seen before; from now on, all of it was."""
@@ -111,61 +107,59 @@ class _Server(ThreadingHTTPServer):
         self._open.discard(request)
         super().shutdown_request(request)
 
-    def hang_up(self) -> None:
-        """Break off every connection, kept alive or in use."""
+    def server_close(self) -> None:
+        """Break off every connection first, kept alive or in use."""
         for connection in list(self._open):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+        super().server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients of these tests break off on purpose: nothing to report."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     timeout = PATIENCE_S
     server: _Server
 
-    def log_message(self, *args: object) -> None:
-        """Tests look at what was seen, not at a log."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the name that http.server wants
         fake = self.server.fake
         if self._refused():
             return
         if self.path == "/v1/models" and fake.dialect != "website":
             owner = "sglang" if fake.dialect == "sglang" else "somebody"
             cards = [{"id": model, "owned_by": owner} for model in fake.models]
-            self._reply({"object": "list", "data": cards})
+            self.reply({"object": "list", "data": cards})
         elif self.path == "/server_info" and fake.dialect == "sglang":
-            self._reply({"version": "0.5.23", "internal_states": [{}], "model_path": MODEL})
+            self.reply({"version": "0.5.23", "internal_states": [{}], "model_path": MODEL})
         else:
-            self._reply({"detail": "Not Found"}, 404)
+            self.reply({"detail": "Not Found"}, 404)
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the name that http.server wants
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self._refused():
             return
         sglang = self.server.fake.dialect == "sglang"
         if self.path == "/tokenize" and sglang:
             ids = to_ids(body["prompt"])
-            self._reply({"tokens": ids, "count": len(ids), "max_model_len": 4096})
+            self.reply({"tokens": ids, "count": len(ids), "max_model_len": 4096})
         elif self.path == "/detokenize" and sglang:
-            self._reply({"text": to_text(body["tokens"])})
+            self.reply({"text": to_text(body["tokens"])})
         elif self.path == "/v1/chat/completions" or (self.path == "/generate" and sglang):
             self._generate(Seen(self.path, body, self.headers.get("Authorization")))
         elif self.path.startswith("/kvflow/runs/"):
             self.server.fake.ends.append(self.path)
-            self._reply({}, 200 if self.server.fake.kvflow else 404)
+            self.reply({}, 200 if self.server.fake.kvflow else 404)
         else:
-            self._reply({"detail": "Not Found"}, 404)
+            self.reply({"detail": "Not Found"}, 404)
 
     def _refused(self) -> bool:
         key = self.server.fake.api_key
         if key is None or self.headers.get("Authorization") == f"Bearer {key}":
             return False
-        self._reply({"error": "Unauthorized"}, 401)
+        self.reply({"error": "Unauthorized"}, 401)
         return True
 
     def _generate(self, seen: Seen) -> None:
@@ -175,9 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
             fake.meet.wait(PATIENCE_S)
         fault = fake.fault(seen)
         if isinstance(fault, int):
-            self._reply({"object": "error", "message": fake.complaint, "code": fault}, fault)
+            self.reply({"object": "error", "message": fake.complaint, "code": fault}, fault)
         elif fault == "html":
-            self._reply("<html>hello</html>", content_type="text/html")
+            self.reply("<html>hello</html>", content_type="text/html")
         elif fault == "drop":
             self.close_connection = True
         elif fault in ("hang", "interrupt"):
@@ -212,16 +206,6 @@ class _Handler(BaseHTTPRequestHandler):
     def _chunk(self, text: str) -> None:
         raw = text.encode()
         self.wfile.write(f"{len(raw):x}\r\n".encode() + raw + b"\r\n")
-
-    def _reply(
-        self, content: object, status: int = 200, content_type: str = "application/json"
-    ) -> None:
-        raw = (content if isinstance(content, str) else json.dumps(content)).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
 
 
 def to_ids(text: str) -> list[int]:

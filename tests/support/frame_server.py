@@ -1,13 +1,13 @@
 """A server that tells frames, for tests: real HTTP on loopback, every answer by hand."""
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
+from support.loopback import ANY_PORT, Handler, serving
 
 from kvflow.frames import Frame
 
@@ -30,36 +30,26 @@ class FrameServer:
     @contextlib.contextmanager
     def running(self) -> Iterator["FrameServer"]:
         """Answer on a free port of loopback for as long as the context lasts."""
-        fake = self
-
-        class Handler(_Handler):
-            server_of_frames = fake
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
+        server = _Server(ANY_PORT, _Handler)
+        server.fake = self
+        with serving(server) as self.url:
             yield self
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server_of_frames: FrameServer
+class _Server(ThreadingHTTPServer):
+    fake: FrameServer
 
-    def log_message(self, *args: object) -> None:
-        """Tests look at what was asked, not at a log."""
 
-    def do_GET(self) -> None:
-        fake, asked = self.server_of_frames, urlsplit(self.path)
+class _Handler(Handler):
+    server: _Server
+
+    def do_GET(self) -> None:  # noqa: N802 - the name that http.server wants
+        fake, asked = self.server.fake, urlsplit(self.path)
         if fake.api_key and self.headers.get("Authorization") != f"Bearer {fake.api_key}":
-            self._reply(401, b'{"error": "Unauthorized"}')
+            self.reply({"error": "Unauthorized"}, 401)
             return
         if asked.path != "/kvflow/snapshot":
-            self._reply(404, b'{"detail": "Not Found"}')
+            self.reply({"detail": "Not Found"}, 404)
             return
         query = {name: values[0] for name, values in parse_qs(asked.query).items()}
         answer = fake.answers[min(len(fake.asked), len(fake.answers) - 1)]
@@ -67,15 +57,8 @@ class _Handler(BaseHTTPRequestHandler):
         if callable(answer):
             answer = answer(int(query["since"]))
         if isinstance(answer, Frame):
-            self._reply(200, msgspec.json.encode(answer))
+            self.reply(msgspec.json.encode(answer))
         elif isinstance(answer, int):
-            self._reply(answer, b'{"detail": "as the test wants it"}')
+            self.reply({"detail": "as the test wants it"}, answer)
         elif isinstance(answer, bytes):
-            self._reply(200, answer)
-
-    def _reply(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+            self.reply(answer)
