@@ -207,14 +207,14 @@ class PolicySpec(_Part):
         default=1,
         ge=0,
         le=64,
-        description="Prefixes of agents with at most these steps are prefetched, and of farther ones "
-        "what a slow link could not load in time later; 0: nothing is.",
+        description="Prefixes of agents with at most these steps are prefetched, and of farther "
+        "ones what a slow link could not load in time later; 0: nothing is.",
     )
     prefetch_tokens: int = Field(
         default=8192,
         ge=1,
-        description="Most tokens of one prefetch copy, less over a slow link; a longer prefix arrives in "
-        "several, so that what a call has to load itself never waits for long.",
+        description="Most tokens of one prefetch copy, less over a slow link; a longer prefix "
+        "arrives in several, so that what a call has to load itself never waits for long.",
     )
     untagged_steps: int = Field(
         default=4, ge=0, le=64, description="Steps that traffic without a tag ranks as."
