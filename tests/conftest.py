@@ -3,6 +3,14 @@
 import ctypes
 import sys
 
+from hypothesis import HealthCheck, settings
+
+# How long an example takes tells of the machine, and of who else is at work on it.
+settings.register_profile(
+    "any", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any")
+
 
 def pytest_unconfigure() -> None:
     """Let Python end as it should after tests that load tokenizers.

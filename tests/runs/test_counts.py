@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kvflow.graph import MAX_STEPS
@@ -64,7 +64,6 @@ def test_clients_with_the_same_agent_are_apart() -> None:
     assert list(counts) == counts.drain()
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_least_after_any_moves_is_the_minimum_of_what_is_held(data: st.DataObject) -> None:
     counts, held = StepCounts(), Counter[int]()

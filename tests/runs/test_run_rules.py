@@ -60,7 +60,7 @@ class PlainRun:
         return fixpoint(self.graph, self.game.tokens, self.flying, self.open)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data(), graphs())
 def test_run_any_calls_in_any_order_equal_the_plain_rules(
     data: st.DataObject, graph: Graph
@@ -100,7 +100,7 @@ def replay(graph: Graph, events: list[tuple[str, str]]) -> Run:
     return run
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data(), histories())
 def test_abort_of_all_calls_of_an_agent_is_as_if_none_had_arrived(
     data: st.DataObject, history: tuple[Graph, list[tuple[str, str]]]
@@ -122,7 +122,7 @@ def test_abort_of_all_calls_of_an_agent_is_as_if_none_had_arrived(
     assert (run.expects_next, run.ended) == (without.expects_next, without.ended)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(histories())
 def test_run_any_history_keeps_zero_for_exactly_the_agents_in_flight(
     history: tuple[Graph, list[tuple[str, str]]],

@@ -145,7 +145,7 @@ def tags(draw: st.DrawFn) -> Tag:
     )
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(st.data(), st.lists(graphs(), min_size=2, max_size=2))
 def test_table_any_interleaving_equals_all_live_runs_recomputed(
     data: st.DataObject, two: list[Graph]
@@ -190,7 +190,7 @@ def test_table_any_interleaving_equals_all_live_runs_recomputed(
         assert d.table.waiting(client, agent) == oracle.waiting(client, agent)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(tags(), st.integers(0, 5)), max_size=25), graphs())
 def test_table_with_tight_limits_keeps_them_after_any_calls(
     calls: list[tuple[Tag, int]], graph: Graph
