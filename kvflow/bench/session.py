@@ -95,7 +95,6 @@ class Outcome:
         measured: by setting, in order.
         interrupted: whether somebody ended it early.
         error: what ended it early otherwise.
-        seconds: that it has taken.
     """
 
     suite: Suite
@@ -104,7 +103,6 @@ class Outcome:
     measured: list[Measured] = field(default_factory=list)
     interrupted: bool = False
     error: KvflowError | None = None
-    seconds: float = 0.0
 
     @property
     def broken(self) -> list[tuple[str, str, str]]:
@@ -116,7 +114,6 @@ class Outcome:
 
 def run(outcome: Outcome, rig: Rig, watch: Watch) -> None:
     """Measure everything; whatever ends it, `outcome` holds what was measured until then."""
-    began = time.monotonic()
     settings = outcome.suite.settings
     pace = Pace(len(settings) * outcome.effort.repeats * len(outcome.arms))
     try:
@@ -124,12 +121,10 @@ def run(outcome: Outcome, rig: Rig, watch: Watch) -> None:
             together = list(group)
             with rig.opened(together, outcome.arms, watch.narrate) as stage:
                 asyncio.run(_all(outcome, together, stage, watch, pace))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         outcome.interrupted = True
     except KvflowError as error:
         outcome.error = error
-    finally:
-        outcome.seconds = time.monotonic() - began
 
 
 async def _all(

@@ -1,5 +1,6 @@
 """SIGTERM ends a bench as Ctrl-C does: what was measured is kept."""
 
+import asyncio
 import signal
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -34,5 +35,22 @@ class Ending:
         interrupt = signal.getsignal(signal.SIGINT)
         if callable(interrupt):
             interrupt(signal.SIGINT, frame)
-        else:  # ignored, as in the background of a shell
-            raise KeyboardInterrupt
+        else:  # ignored, as in the background of a shell: asyncio has no handler then
+            _interrupt()
+
+
+def _interrupt() -> None:
+    """End what asyncio runs, or what runs without it.
+
+    Raised in the middle of a task, KeyboardInterrupt would end the loop before others clean up.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise KeyboardInterrupt from None
+    loop.call_soon_threadsafe(_cancel_all)
+
+
+def _cancel_all() -> None:
+    for task in asyncio.all_tasks():
+        task.cancel()
