@@ -48,14 +48,10 @@ class Condition:
         return value is None or _COMPARE[self.sign](value, self.number)
 
     def _claimed(self, document: Document) -> float | None:
-        found = document.speedup(f"{self.arm}/{self.other}", self.metric)
-        inverse = document.speedup(f"{self.other}/{self.arm}", self.metric)
-        known = found or inverse
-        if known is None or known.claim is Claim.UNKNOWN:
+        found = document.over(self.arm, self.other, self.metric)
+        if found is None or found.claim is Claim.UNKNOWN:
             return None
-        if known.claim is Claim.NO_DIFFERENCE:
-            return 1.0
-        return known.mean if found else 1 / known.mean
+        return 1.0 if found.claim is Claim.NO_DIFFERENCE else found.mean
 
 
 def parse(text: str, arms: Sequence[str]) -> Condition:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
+from typing import NamedTuple
 
 from kvflow.bench.arms import ARMS, baseline, comparisons
 from kvflow.bench.goodput import Limits, goodput, tpot_s
@@ -11,6 +12,18 @@ from kvflow.bench.stats import Ratio, paired, percentile, spread
 from kvflow.bench.trial import Answers, Trial, hits
 from kvflow.client.exchange import Answer
 from kvflow.client.records import CallRecord, CallState
+
+
+class Mismatch(NamedTuple):
+    """How often answers differ.
+
+    Attributes:
+        share: of the answers that were compared.
+        answers: that were.
+    """
+
+    share: float
+    answers: int
 
 
 def good_trials(measured: Measured) -> dict[str, list[Trial]]:
@@ -38,7 +51,7 @@ def _arm(
     name: str,
     trials: Sequence[Trial],
     measured: Measured,
-    mismatch: float | None,
+    mismatch: Mismatch | None,
     limits: Limits | None,
 ) -> ArmFigures:
     calls = [call for trial in trials for call in trial.calls]
@@ -66,7 +79,8 @@ def _arm(
         h2d_gbps=_h2d_gbps(trials, engine, seconds),
         link_share=_link_share(engine, seconds, measured.facts.get("link_gbps")),
         warm_rounds=max((trial.warm_rounds for trial in trials), default=0),
-        mismatch=mismatch,
+        mismatch=mismatch.share if mismatch else None,
+        answers_compared=mismatch.answers if mismatch else 0,
         plain_ttft_ms=fmean(plain) * 1e3 if plain else None,
         failure=measured.broken.get(name),
     )
@@ -186,7 +200,7 @@ def _in_same_repeat(one: Sequence[Trial], other: Sequence[Trial]) -> list[tuple[
     return [(trial, by_repeat[trial.repeat]) for trial in one if trial.repeat in by_repeat]
 
 
-def mismatches(trials: Mapping[str, Sequence[Trial]]) -> dict[str, float]:
+def mismatches(trials: Mapping[str, Sequence[Trial]]) -> dict[str, Mismatch]:
     """How often warm answers differ from the baseline's cold ones, by arm."""
     base = baseline(list(trials))
     cold = next((t.cold for t in trials[base] if t.cold is not None), None) if base else None
@@ -196,7 +210,8 @@ def mismatches(trials: Mapping[str, Sequence[Trial]]) -> dict[str, float]:
     return {arm: mismatch(said, cold) for arm, said in again.items() if said}
 
 
-def mismatch(said: Answers, reference: Answers) -> float:
-    """Share of the calls in both that were answered differently."""
+def mismatch(said: Answers, reference: Answers) -> Mismatch:
+    """Of the calls in both, how many were answered differently."""
     both = said.keys() & reference.keys()
-    return sum(said[key] != reference[key] for key in both) / len(both) if both else 0.0
+    differ = sum(said[key] != reference[key] for key in both)
+    return Mismatch(differ / len(both) if both else 0.0, len(both))

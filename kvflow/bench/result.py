@@ -68,6 +68,7 @@ class ArmFigures(_Part):
         description="Share of answers, with a warm cache, that differ from the baseline's with an "
         "empty one; of the baseline itself, its own hits against its own misses."
     )
+    answers_compared: int = Field(default=0, description="Of which `mismatch` is a share.")
     plain_ttft_ms: float | None = Field(description="Of plain chats beside the workflow.")
     failure: str | None = Field(description="Why the arm took no more turns.")
 
@@ -79,6 +80,16 @@ class SpeedupFigure(_Part):
     low: float | None
     high: float | None
     claim: Claim
+
+    def inverted(self) -> "SpeedupFigure":
+        """The same comparison the other way round."""
+        turned = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}
+        return SpeedupFigure(
+            mean=1 / self.mean,
+            low=1 / self.high if self.high else None,
+            high=1 / self.low if self.low else None,
+            claim=turned.get(self.claim, self.claim),
+        )
 
 
 class Verdict(_Part):
@@ -109,6 +120,13 @@ class Document(_Part):
             of_ttft = self.speedups.get("ttft")
             found = of_ttft.get(pair) if isinstance(of_ttft, dict) else None
         return found if isinstance(found, SpeedupFigure) else None
+
+    def over(self, arm: str, other: str, metric: str = "run") -> SpeedupFigure | None:
+        """The speed-up of an arm over any other, whichever way it is written down."""
+        found = self.speedup(f"{arm}/{other}", metric)
+        if found is None and (turned := self.speedup(f"{other}/{arm}", metric)) is not None:
+            return turned.inverted()
+        return found
 
 
 class SuiteDocument(_Part):

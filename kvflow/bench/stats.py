@@ -49,11 +49,6 @@ class Ratio(NamedTuple):
             return Claim.NO_DIFFERENCE
         return Claim.FASTER if self.mean > 1 else Claim.SLOWER
 
-    @property
-    def claimed(self) -> float:
-        """The mean where a difference is claimed, else 1: what a check may rely on."""
-        return self.mean if self.claim in (Claim.FASTER, Claim.SLOWER) else 1.0
-
 
 def paired(times: Sequence[float], baseline: Sequence[float]) -> Ratio:
     """How many times as fast as the baseline, from times that were taken in the same repeats.

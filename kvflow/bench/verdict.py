@@ -14,8 +14,9 @@ _FEW_TOKENS = 300  # published prompts are often shorter; not worth keeping
 _LITTLE_PREFILL = 0.15  # of a call, until its first token
 _MOSTLY_HOST = 0.5
 _WIDE = 1.25  # upper over lower end of an interval
+_ALIKE = 1.05  # an interval within this and its inverse shows that two are as good as equal
 _OFTEN_LATE = 0.3
-_MORE_MISMATCH = 0.05
+_MORE_MISMATCH, _MORE_ANSWERS = 0.05, 3  # than stock's own; fewer answers may be chance
 
 
 class Finding(NamedTuple):
@@ -45,10 +46,11 @@ class Evidence:
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """The verdict on kvflow's mode (prefetch where it was measured) against stock."""
+    """The verdict on kvflow (prefetch where it was measured) against stock, or less of kvflow."""
     measured = [name for name, arm in evidence.arms.items() if arm.run_s is not None]
-    ours = _first(measured, ("prefetch", "full", "evict", "off"))
-    base = _first(measured, ("hicache", "lru", "off", "evict"))
+    base = _first(measured, ("hicache", "lru", "off", "evict", "prefetch"))
+    others = [name for name in measured if name != base]
+    ours = _first(others, ("prefetch", "full", "evict", "off"))
     findings = [Finding(f"{name}: {arm.failure}") for name, arm in evidence.arms.items()
                 if arm.failure]  # fmt: skip
     if ours is None or base is None or f"{ours}/{base}" not in evidence.runs:
@@ -87,22 +89,27 @@ def _headline(evidence: Evidence, ours: str, base: str) -> str:
             said = f"Expect {us} to be slower: {in_words(runs)} times as fast as {them}"
         case Claim.NO_DIFFERENCE:
             between = f"between {us} and {them}: a run is {in_words(runs)} times as fast"
-            shown = "Expect no difference" if not _is_wide(runs) else "No difference can be shown"
+            shown = "Expect no difference" if _is_alike(runs) else "No difference could be shown"
             said = f"{shown} {between}"
         case Claim.UNKNOWN:
-            said = f"A single repeat says nothing yet: {us} was {runs.mean:.2f} times as fast"
+            said = (
+                f"A single repeat shows nothing yet: {us} was {runs.mean:.2f} times as fast as "
+                f"{them}"
+            )
     if ttft.claim in (Claim.FASTER, Claim.SLOWER):
-        said += f"; the first token comes {in_words(ttft)} times as soon"
+        said += f"; the first token comes {in_words(ttft)} times as fast"
     return f"{said}."
 
 
 def _reasons(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
     own, other = evidence.arms[ours], evidence.arms[base]
     yield Finding(_where(own, ours, other, base))
-    yield from _pressure(evidence, other, base)
+    yield from _pressure(other, base)
+    if evidence.runs[f"{ours}/{base}"].claim is not Claim.FASTER:
+        yield from _small_prompts(evidence, other)
     yield from _link(evidence, ours, base)
     yield from _lateness(own)
-    yield from _limit(evidence, ours)
+    yield from _limit(evidence, own, ours)
     yield from _noise(evidence.runs[f"{ours}/{base}"])
     yield from _answers(own, ours, other, base)
     if evidence.emulated:
@@ -113,49 +120,58 @@ def _where(own: ArmFigures, ours: str, other: ArmFigures, base: str) -> str:
     def told(arm: ArmFigures, name: str) -> str:
         anew = max(0.0, 1 - arm.device_share - arm.host_share)
         return (
-            f"{name} found {arm.device_share:.0%} of the reusable tokens on the device, loaded "
-            f"{arm.host_share:.0%} from the host and computed {anew:.0%} anew"
+            f"{name} found {arm.device_share:.0%} on the device{_ahead(arm)}, loaded "
+            f"{arm.host_share:.0%} from the host on demand and computed {anew:.0%} anew"
         )
 
-    return f"{told(other, base)}; {told(own, ours)}."
+    return f"Of the prompt tokens that can be reused {told(other, base)}; {told(own, ours)}."
 
 
-def _pressure(evidence: Evidence, other: ArmFigures, base: str) -> Iterator[Finding]:
+def _ahead(arm: ArmFigures) -> str:
+    """How much of what was on the device had been brought there before a call asked."""
+    used = arm.engine.get("prefetched_used_tokens", 0)
+    if not used or not arm.reusable_tokens:
+        return ""
+    return f" ({used / arm.reusable_tokens:.0%} prefetched)"
+
+
+def _pressure(other: ArmFigures, base: str) -> Iterator[Finding]:
     call_ms, ttft_ms = other.metrics["mean_e2el_ms"], other.metrics["mean_ttft_ms"]
     if other.device_share >= _ALL_RESIDENT:
         yield Finding(
-            f"The pool holds everything already: {base} had nothing to bring back.",
+            f"The pool holds nearly all already: {base} had next to nothing to bring back.",
             "More agents, longer prompts or more runs at once press the pool: --pool-ratio 0.43",
-        )
-    calls = other.metrics["completed"]
-    tokens = other.reusable_tokens / calls
-    recompute = evidence.recompute_ms
-    if recompute is not None and recompute < _SMALL_PREFIX * call_ms:
-        yield Finding(
-            f"The prompts are too small to matter: computing the longest prefix takes "
-            f"{recompute:.0f} ms of a call of {call_ms:.0f} ms.",
-            "Longer prompts: --fixed 4096",
-        )
-    elif recompute is None and tokens < _FEW_TOKENS:
-        yield Finding(
-            f"The prompts are too small to matter: {tokens:.0f} reusable tokens a call.",
-            "Longer prompts: --fixed 4096",
         )
     if ttft_ms < _LITTLE_PREFILL * call_ms:
         yield Finding(
             f"Decoding dominates: the first token of {base} comes after {ttft_ms / call_ms:.0%} "
-            "of a call, and no cache makes the rest faster.",
+            "of a call, and a cache does little for the rest.",
             "Shorter answers: --output 16",
+        )
+
+
+def _small_prompts(evidence: Evidence, other: ArmFigures) -> Iterator[Finding]:
+    call_ms, recompute_ms = other.metrics["mean_e2el_ms"], evidence.recompute_ms
+    tokens = other.reusable_tokens / other.metrics["completed"]
+    if recompute_ms is not None and recompute_ms < _SMALL_PREFIX * call_ms:
+        yield Finding(
+            f"The prompts are too small to matter much: computing the longest prefix takes "
+            f"{recompute_ms:.0f} ms of a call of {call_ms:.0f} ms.",
+            "Longer prompts: --fixed 4096",
+        )
+    elif recompute_ms is None and tokens < _FEW_TOKENS:
+        yield Finding(
+            f"The prompts are too small to matter much: {tokens:.0f} reusable tokens a call.",
+            "Longer prompts: --fixed 4096",
         )
 
 
 def _link(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
     ratio = evidence.ttft[f"{ours}/{base}"]
-    hidden = ratio.claim is Claim.NO_DIFFERENCE and not _is_wide(ratio)
-    if evidence.arms[base].host_share >= _MOSTLY_HOST and hidden:
+    if evidence.arms[base].host_share >= _MOSTLY_HOST and _is_alike(ratio):
         yield Finding(
-            f"The link hides everything: {base} loads prefixes from the host when they are asked "
-            "for, and it does not show.",
+            f"The link is fast enough to hide: {base} loads prefixes from the host when they are "
+            f"asked for, and its first token comes as soon ({in_words(ratio)}).",
             "A slower link, or prompts that are faster to compute: --link-ratio 1 (CPU engine)",
         )
 
@@ -165,22 +181,42 @@ def _lateness(own: ArmFigures) -> Iterator[Finding]:
     late, wasted = (own.engine.get(f"prefetched_{what}_tokens", 0) for what in ("late", "wasted"))
     if used and late / used > _OFTEN_LATE:
         yield Finding(
-            f"{late / used:.0%} of what was prefetched was still on its way when it was needed.",
+            f"{late / used:.0%} of the prefetched tokens that a call found were still on their "
+            "way.",
             "Longer answers or a faster link leave more time: --output, --link-ratio",
         )
     loaded = own.engine.get("prefetched_tokens", 0)
     if loaded and wasted / loaded > _OFTEN_LATE:
-        yield Finding(f"{wasted / loaded:.0%} of what was prefetched was never used.")
+        yield Finding(f"{wasted / loaded:.0%} of what was prefetched was evicted unused.")
 
 
-def _limit(evidence: Evidence, ours: str) -> Iterator[Finding]:
+def _limit(evidence: Evidence, own: ArmFigures, ours: str) -> Iterator[Finding]:
     ratio = evidence.runs.get(f"{ours}/limit")
     if ratio is None or ratio.claim is Claim.UNKNOWN:
         return
+    resident = evidence.arms["limit"].device_share
+    if resident < _ALL_RESIDENT and resident < own.device_share:
+        yield Finding(
+            f"limit found only {resident:.0%} on the device: its pool does not hold everything, "
+            "and it limits nothing here."
+        )
+        return
+    speed = f"a run of {ours} is {in_words(ratio)} times as fast"
     if ratio.claim is Claim.SLOWER:
-        yield Finding(f"Room for everything would be faster still: {in_words(ratio)} of its speed.")
+        yield Finding(f"A server with room for everything is faster still: {speed}.")
+    elif _is_alike(ratio):
+        yield Finding(f"A server with room for everything would gain next to nothing: {speed}.")
+    elif ratio.claim is Claim.NO_DIFFERENCE:
+        yield Finding(f"No difference from room for everything could be shown: {speed}.")
     else:
-        yield Finding(f"It is as fast as a server with room for everything: {in_words(ratio)}.")
+        yield Finding(f"A server with room for everything is no faster: {speed}.")
+
+
+def _is_alike(ratio: SpeedupFigure) -> bool:
+    """Whether two have been shown to be as good as equal, which a wide interval does not."""
+    if ratio.low is None or ratio.high is None:
+        return False
+    return ratio.low >= 1 / _ALIKE and ratio.high <= _ALIKE
 
 
 def _is_wide(ratio: SpeedupFigure) -> bool:
@@ -202,8 +238,10 @@ def _answers(own: ArmFigures, ours: str, other: ArmFigures, base: str) -> Iterat
     if own.mismatch is None or other.mismatch is None:
         return
     said = (
-        f"{own.mismatch:.0%} of the answers of {ours} differ from those that {base} computes "
-        f"with an empty cache; {other.mismatch:.0%} of its own with a warm one do."
+        f"{own.mismatch:.0%} of the answers of {ours} with a warm cache differ from those of "
+        f"{base} with an empty one ({own.answers_compared} compared); so do {other.mismatch:.0%} "
+        f"of the answers of {base} with a warm one."
     )
-    worse = own.mismatch > other.mismatch + _MORE_MISMATCH
+    more = own.mismatch - other.mismatch
+    worse = more > _MORE_MISMATCH and more * own.answers_compared >= _MORE_ANSWERS
     yield Finding(said, "This should not be: please report it with the results" if worse else "")

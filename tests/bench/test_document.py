@@ -5,7 +5,14 @@ import pytest
 from support.bench import DrawnRig, DrawnStage, Silent, make_outcome, make_setting
 
 from kvflow.bench import document, session
-from kvflow.bench.result import RESULT, Document, SuiteDocument, json_schema, settings_of
+from kvflow.bench.result import (
+    RESULT,
+    Document,
+    SpeedupFigure,
+    SuiteDocument,
+    json_schema,
+    settings_of,
+)
 from kvflow.bench.setting import PaperFigure, Suite
 from kvflow.errors import KvflowError
 
@@ -66,6 +73,20 @@ def test_schema_refuses_what_is_not_a_result(result):
     body["speedups"]["full/hicache"]["claim"] = "amazing"
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(body, json_schema(), cls=jsonschema.Draft202012Validator)
+
+
+def test_speedup_inverted_has_interval_and_claim_turned_round():
+    faster = SpeedupFigure(mean=2.0, low=1.6, high=2.5, claim="faster")
+    assert faster.inverted() == SpeedupFigure(mean=0.5, low=0.4, high=0.625, claim="slower")
+    single = SpeedupFigure(mean=0.5, low=None, high=None, claim="unknown")
+    assert single.inverted() == SpeedupFigure(mean=2.0, low=None, high=None, claim="unknown")
+
+
+@pytest.mark.parametrize("metric", ["run", "ttft"])
+def test_result_compares_any_arm_with_any_other(result, metric):
+    assert result.over("full", "lru", metric) == result.speedup("full/lru", metric)
+    assert result.over("lru", "full", metric) == result.speedup("full/lru", metric).inverted()
+    assert result.over("lru", "evict", metric) is None
 
 
 def test_result_of_nothing_is_none(tmp_path):

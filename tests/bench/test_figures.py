@@ -140,7 +140,7 @@ def test_mismatches_compare_warm_answers_with_the_baselines_cold_ones(setting):
         "full": [make_trial(setting, "full", 0, again={(0, 0): (1, 2), (0, 1): (3, 9)})],
         "evict": [make_trial(setting, "evict", 0)],  # cut short: nothing to compare
     }
-    assert figures.mismatches(trials) == {"hicache": 0.0, "full": 0.5}
+    assert figures.mismatches(trials) == {"hicache": (0.0, 2), "full": (0.5, 2)}
 
 
 def test_mismatches_without_cold_answers_of_the_baseline_are_unknown(setting):
