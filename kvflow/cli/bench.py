@@ -195,10 +195,16 @@ def compare(
 
 
 @app.command()
-def schema() -> None:
-    """Print the JSON Schema of results, for other programs."""
+def schema(
+    timeline: Annotated[bool, typer.Option("--timeline", help="Of timeline.json instead.")] = False,
+) -> None:
+    """Print the JSON Schema of results, for other programs.
+
+    Example: kvflow bench schema --timeline
+    """
     import json
 
-    from kvflow.bench.result import json_schema
+    from kvflow.bench import result, watched
 
-    sys.stdout.write(f"{json.dumps(json_schema(), indent=2)}\n")
+    made = watched.json_schema() if timeline else result.json_schema()
+    sys.stdout.write(f"{json.dumps(made, indent=2)}\n")

@@ -267,6 +267,15 @@ def test_schema_is_printed_as_json() -> None:
     assert json.loads(kvflow_bench("schema").stdout) == json_schema()
 
 
+def test_schema_of_the_timeline_fits_what_a_bench_leaves(recipe: str) -> None:
+    live(recipe)
+    body = json.loads(Path("out/timeline.json").read_text())
+    schema = json.loads(kvflow_bench("schema", "--timeline").stdout)
+    jsonschema.validate(body, schema, cls=jsonschema.Draft202012Validator)
+    assert {run["arm"] for run in body["runs"]} == {"off", "prefetch"}
+    assert body["runs"][0]["looks"]
+
+
 def test_bench_help_shows_what_a_recipe_takes_and_fits_80_columns() -> None:
     result = kvflow_bench("--help")
     assert "--pool-ratio" in result.stdout

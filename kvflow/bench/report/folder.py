@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from kvflow.bench.report import plots, tables
 from kvflow.bench.result import Document, Result, SuiteDocument, settings_of
 from kvflow.bench.session import Measured
-from kvflow.client.records import CallRecord
+from kvflow.bench.watched import watched_call, watched_runs
 from kvflow.errors import UsageError
 
 SUMMARY = "summary.json"
@@ -39,29 +41,36 @@ def fill(folder: Path, result: Result, measured: Sequence[Measured]) -> list[str
     documents = settings_of(result)
     _write_json(folder / "environment.json", result.environment)
     _write_json(folder / "config.json", [document.setup for document in documents])
-    (folder / SUMMARY).write_text(f"{result.model_dump_json(indent=1)}\n", encoding="utf-8")
+    (folder / SUMMARY).write_text(_as_text(result), encoding="utf-8")
     with (folder / "requests.jsonl").open("w", encoding="utf-8") as file:
         for line in requests(measured):
             file.write(f"{json.dumps(line)}\n")
-    _write_json(folder / "timeline.json", list(traces(measured)))
-    pictures = plots.write(folder, documents, measured) if documents else []
+    (folder / "timeline.json").write_text(_as_text(watched_runs(measured)), encoding="utf-8")
+    pictures = plots.write(folder, documents, [one for one in measured if one.trials])
     text = report(result, documents, pictures)
     (folder / "report.md").write_text(text, encoding="utf-8")
     return pictures
 
 
 def report(result: Result, documents: Sequence[Document], pictures: Sequence[str]) -> str:
-    """The report in Markdown, which shows the pictures beside it."""
+    """The report in Markdown, which shows the pictures beside it, timelines in their settings."""
     if isinstance(result, SuiteDocument):
         lines = [f"# kvflow bench: {result.suite}", "", result.about, ""]
     else:
         lines = [f"# kvflow bench: {result.recipe}", ""]
-    if documents:
-        lines += ["```console", f"$ {documents[0].setup['command']}", "```", ""]
+    lines += ["```console", f"$ {documents[0].setup['command']}", "```", ""]
     known = {name: value for name, value in result.environment.items() if value is not None}
     lines += ["Ran on " + ", ".join(f"{name} {value}" for name, value in known.items()) + ".", ""]
-    lines += [f"![{Path(name).stem}]({name})" for name in pictures]
-    return "\n".join([*lines, "", tables.as_markdown(documents)])
+    lines += tables.overview(documents)
+    timelines = [plots.timeline_of(number + 1, len(documents)) for number in range(len(documents))]
+    for name in pictures:
+        if name not in timelines:
+            lines += [f"![{Path(name).stem}]({name})", ""]
+    lines += [
+        tables.section(document, name if name in pictures else None)
+        for document, name in zip(documents, timelines, strict=True)
+    ]
+    return "\n".join(lines)
 
 
 def requests(measured: Sequence[Measured]) -> Iterator[dict[str, Any]]:
@@ -73,41 +82,12 @@ def requests(measured: Sequence[Measured]) -> Iterator[dict[str, Any]]:
                     "setting": one.setting.name,
                     "arm": trial.arm,
                     "repeat": trial.repeat,
-                    **_call(call),
+                    **watched_call(call).model_dump(),
                 }
 
 
-def traces(measured: Sequence[Measured]) -> Iterator[dict[str, Any]]:
-    """The run of each arm that was watched closely."""
-    for one in measured:
-        for trial in one.trials:
-            if trial.trace is not None:
-                yield {
-                    "setting": one.setting.name,
-                    "arm": trial.arm,
-                    "calls": [_call(call) for call in trial.trace.calls],
-                    "looks": [look._asdict() for look in trial.trace.looks],
-                }
-
-
-def _call(call: CallRecord) -> dict[str, Any]:
-    answer = call.answer
-    return {
-        "run": call.run,
-        "call": call.call.id,
-        "agent": call.call.agent,
-        "state": call.state.value,
-        "started_s": call.started_s,
-        "ttft_s": answer and answer.ttft_s,
-        "latency_s": answer and answer.latency_s,
-        "token_times_s": answer and [round(time, 6) for time in answer.token_times_s],
-        "prompt_tokens": answer and answer.prompt_tokens,
-        "dynamic_tokens": call.call.dynamic_tokens,
-        "output_tokens": answer and answer.output_tokens,
-        "cached_device": answer and answer.cached_device,
-        "cached_host": answer and answer.cached_host,
-        "error": call.error,
-    }
+def _as_text(part: BaseModel) -> str:
+    return f"{part.model_dump_json(indent=1)}\n"
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -4,21 +4,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kvflow.bench.arms import baseline
-from kvflow.bench.report import timeline, words
-from kvflow.bench.report.ink import FIRST_TOKEN, RUN, WHERE, WIDE, finished
-from kvflow.bench.result import Document, SpeedupFigure
+from kvflow.bench.report import speedups, timeline, words
+from kvflow.bench.report.ink import ROW_IN, WHERE, WIDE, finished, grouped, label
+from kvflow.bench.result import Document
 from kvflow.bench.session import Measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARKS = (("whole run", "run", "o", RUN), ("first token", "ttft", "s", FIRST_TOKEN))
-
 
 def write(folder: Path, documents: Sequence[Document], measured: Sequence[Measured]) -> list[str]:
     """Draw everything into a folder.
+
+    Args:
+        folder: to draw into.
+        documents: at least one.
+        measured: what each of them was made of, in the same order.
 
     Returns:
         The names of the files; none without matplotlib.
@@ -28,14 +30,20 @@ def write(folder: Path, documents: Sequence[Document], measured: Sequence[Measur
     except ImportError:
         return []
     names = []
-    if any(_compared(document) for document in documents):
-        names.append(_save(_speedups(Figure, documents), folder / "speedup.svg"))
-    names.append(_save(_hits(Figure, documents), folder / "hits.svg"))
+    if any(speedups.compared(document) for document in documents):
+        names.append(_save(speedups.draw(Figure, documents), folder / "speedup.svg"))
+    if any(arm.reusable_tokens for document in documents for arm in document.arms.values()):
+        names.append(_save(_hits(Figure, documents), folder / "hits.svg"))
     for number, one in enumerate(measured, 1):
         if any(trial.whole for trial in one.trials):
-            suffix = f"-{number}" if len(measured) > 1 else ""
-            names.append(_save(timeline.draw(Figure, one), folder / f"timeline{suffix}.svg"))
+            name = timeline_of(number, len(measured))
+            names.append(_save(timeline.draw(Figure, one), folder / name))
     return names
+
+
+def timeline_of(number: int, settings: int) -> str:
+    """The name of a setting's timeline, counted from 1."""
+    return f"timeline-{number}.svg" if settings > 1 else "timeline.svg"
 
 
 def _save(figure: "Figure", path: Path) -> str:
@@ -47,79 +55,28 @@ def _save(figure: "Figure", path: Path) -> str:
     return path.name
 
 
-def _note(documents: Sequence[Document]) -> str:
-    names = ", ".join(dict.fromkeys(document.recipe for document in documents))
-    label = documents[0].setup.get("label")
-    return f"{names}; {label}" if label else names
-
-
-def _compared(document: Document) -> list[tuple[str, SpeedupFigure, SpeedupFigure]]:
-    """Every arm against the baseline: (pair, of runs, of the first token)."""
-    base = baseline(list(document.arms))
-    found = []
-    for arm in document.arms:
-        for pair, turn in ((f"{arm}/{base}", False), (f"{base}/{arm}", True)):
-            run, ttft = document.speedup(pair), document.speedup(pair, "ttft")
-            if run is not None and ttft is not None:
-                both = (words.inverted(run), words.inverted(ttft)) if turn else (run, ttft)
-                found.append((f"{arm} / {base}", *both))
-    return found
-
-
-def _speedups(make: Any, documents: Sequence[Document]) -> "Figure":
-    """Speed-ups over the baseline with their intervals, setting by setting."""
-    rows = [
-        (f"{document.setup['setting']}: {pair}" if len(documents) > 1 else pair, run, ttft)
-        for document in documents
-        for pair, run, ttft in _compared(document)
-    ]
-    figure = make(figsize=(WIDE, 1.6 + 0.42 * len(rows)))
-    axes: Axes = figure.subplots()
-    for at, (_, *ratios) in enumerate(rows):
-        for offset, ratio, (label, _, mark, colour) in zip(
-            (-0.14, 0.14), ratios, _MARKS, strict=True
-        ):
-            low, high = ratio.low or ratio.mean, ratio.high or ratio.mean
-            axes.plot([low, high], [at + offset] * 2, color=colour, linewidth=2.5, alpha=0.45)
-            axes.plot(ratio.mean, at + offset, mark, color=colour, label=label if at == 0 else None)
-    axes.axvline(1, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xscale("log")
-    _plain_ticks(axes)
-    axes.set_xlabel("times as fast (right of 1: faster); lines are 95 % intervals")
-    axes.grid(axis="x", color="#DDDDDD")
-    axes.set_axisbelow(True)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-    return finished(figure, _note(documents))
-
-
-def _plain_ticks(axes: "Axes") -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.2, 1.5, 2, 3, 5, 7)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-
-
 def _hits(make: Any, documents: Sequence[Document]) -> "Figure":
     """Where the reusable tokens were found, arm by arm."""
-    rows = [
-        (f"{document.setup['setting']}: {name}" if len(documents) > 1 else name, words.shares(arm))
+    groups = [
+        (
+            document.setup["setting"],
+            {name: words.shares(arm) for name, arm in document.arms.items() if arm.reusable_tokens},
+        )
         for document in documents
-        for name, arm in document.arms.items()
-        if arm.reusable_tokens
     ]
-    figure = make(figsize=(WIDE, 1.4 + 0.34 * len(rows)))
+    rows = grouped([(setting, list(arms)) for setting, arms in groups])
+    shares = [found for _, arms in groups for found in arms.values()]
+    places = [at for at, _ in rows.labels]
+    figure = make(figsize=(WIDE, 1.2 + ROW_IN * rows.height))
     axes: Axes = figure.subplots()
-    left = [0.0] * len(rows)
-    for tier, (colour, label) in enumerate(WHERE):
-        widths = [100 * shares[tier] for _, shares in rows]
-        axes.barh(range(len(rows)), widths, left=left, color=colour, label=label, height=0.7)
+    left = [0.0] * len(shares)
+    for tier, (colour, name) in enumerate(WHERE):
+        widths = [100 * found[tier] for found in shares]
+        axes.barh(places, widths, left=left, color=colour, label=name, height=0.7)
         left = [start + width for start, width in zip(left, widths, strict=True)]
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
-    axes.invert_yaxis()
+    label(axes, rows)
     axes.set_xlim(0, 100)
-    axes.set_xlabel("% of the prompt tokens that could be found in the cache")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
-    return finished(figure, _note(documents))
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set_xlabel("% of the prompt tokens that could be found in the cache", fontsize=9)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=8)
+    return finished(figure, words.note(documents))

@@ -4,8 +4,11 @@ import csv
 import io
 from collections.abc import Sequence
 
+from kvflow.bench.arms import ARMS
 from kvflow.bench.report import words
 from kvflow.bench.result import ArmFigures, Document
+from kvflow.bench.stats import Claim
+from kvflow.bench.verdict import in_words
 
 _SHARES = ("device_share", "host_share")
 _SUMS = ("reusable_tokens", "device_tokens", "host_tokens", "computed_tokens")
@@ -31,22 +34,61 @@ def _row(arm: ArmFigures) -> dict[str, object]:
     if arm.run_s is not None:
         row |= {f"run_s_{name}": value for name, value in arm.run_s.model_dump().items()}
     row |= {name: getattr(arm, name) for name in (*_SUMS, *_SHARES)}
-    row |= {"cpu_cores": arm.cpu_cores, "mismatch": arm.mismatch, "failure": arm.failure}
+    row |= {"cpu_cores": arm.cpu_cores, "failure": arm.failure}
+    row |= {"mismatch": arm.mismatch, "answers_compared": arm.answers_compared}
     return row | arm.metrics | {f"engine_{name}": value for name, value in arm.engine.items()}
 
 
 def as_markdown(documents: Sequence[Document]) -> str:
-    """A section for each setting: words, table, every comparison."""
-    return "\n".join(section(document) for document in documents)
+    """A section for each setting: words, table, every comparison; of several an overview first."""
+    return "\n".join([*overview(documents), *(section(document) for document in documents)])
 
 
-def section(document: Document) -> str:
-    """One setting."""
+def overview(documents: Sequence[Document]) -> list[str]:
+    """Every setting in a row, once for whole runs and once for first tokens; nothing of one."""
+    bases = words.bases_of(documents)
+    if len(documents) < 2 or not bases:
+        return []
+    lines = [
+        "## Overview",
+        "",
+        f"Times as fast as {' or '.join(bases)}, with 95 % intervals; bold where a difference is "
+        "claimed, else none could be shown.",
+    ]
+    arms = [arm for arm in ARMS if any(arm in document.arms for document in documents)]
+    shown = [arm for arm in arms if [arm] != bases]
+    with_paper = any(document.setup.get("paper") for document in documents)
+    for title, metric in (("whole run", "run"), ("first token", "ttft")):
+        paper = [words.PAPER] if metric == "run" and with_paper else []
+        rows = [
+            (
+                document.setup["setting"],
+                *(_at_a_glance(document, arm, metric) for arm in shown),
+                *(words.paper_in_short(document) for _ in paper),
+            )
+            for document in documents
+        ]
+        lines += ["", *_table((title, *shown, *paper), rows)]
+    return [*lines, ""]
+
+
+def _at_a_glance(document: Document, arm: str, metric: str) -> str:
+    ratio = words.over_baseline(document, arm, metric)
+    if ratio is None:
+        return "-"
+    text = in_words(ratio)
+    return f"**{text}**" if ratio.claim in (Claim.FASTER, Claim.SLOWER) else text
+
+
+def section(document: Document, timeline: str | None = None) -> str:
+    """One setting, with the name of its timeline if there is one."""
     lines = [f"## {words.heading(document)}", "", f"{words.conditions(document)}.", ""]
     lines += [f"**{document.verdict.headline}**", ""]
     lines += [f"- {reason}" for reason in document.verdict.reasons]
     lines += [f"- *To change it:* {advice}." for advice in document.verdict.advice]
     lines += ["", *_table(words.COLUMNS, [words.cells(document, arm) for arm in document.arms])]
+    if timeline is not None:
+        lines += ["", f"![timeline]({timeline})"]
     if len(document.speedups) > 1:
         lines += ["", *_comparisons(document)]
     lines += ["", *_times(document), "", *_use(document)]

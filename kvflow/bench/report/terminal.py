@@ -6,7 +6,6 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from kvflow.bench.arms import baseline
 from kvflow.bench.report import words
 from kvflow.bench.result import Document
 
@@ -33,9 +32,10 @@ def parts(document: Document) -> Iterator[RenderableType]:
     yield _verdict(document)
     yield Text()
     yield _arms(document)
-    if len(document.arms) > 1:
-        yield Text(f"\ntimes as fast as {baseline(list(document.arms))}, 95 % interval:")
-        yield _speedups(document)
+    base = words.base_of(document)
+    if base is not None and len(document.arms) > 1:
+        yield Text(f"\ntimes as fast as {base}, 95 % interval:")
+        yield _speedups(document, base)
     for line in (*words.plain(document), *words.paper(document)):
         yield Text(line)
 
@@ -66,11 +66,10 @@ def _arms(document: Document) -> Table:
     return table
 
 
-def _speedups(document: Document) -> Table:
+def _speedups(document: Document, base: str) -> Table:
     table = Table(box=None, pad_edge=False)
     for heading in ("arm", "whole run", "first token"):
         table.add_column(heading, no_wrap=True)
-    base = baseline(list(document.arms))
     for name in document.arms:
         if name != base:
             table.add_row(name, *words.cells(document, name)[-words.SPEEDUPS :])

@@ -117,7 +117,10 @@ def _panel(axes: "Axes", arm: Shown, usual_s: float) -> None:
 def _link_row(axes: "Axes", arm: Shown, row: int) -> None:
     if _is_untold(arm) or not ARMS[arm.arm].has_host_tier:
         text = _UNTOLD if _is_untold(arm) else _NO_HOST
-        axes.text(0, row, text, fontsize=6.5, color=FAINT, va="center")
+        axes.text(
+            0.005, row, text, transform=axes.get_yaxis_transform(), fontsize=6.5, color=FAINT,
+            va="center",
+        )  # fmt: skip
     for copy in arm.copies or ():
         start_s = copy.start_s - arm.began_s
         axes.barh(row, copy.end_s - copy.start_s, left=start_s, color=HOST, height=0.5)

@@ -1,11 +1,14 @@
 """Numbers and settings in words, the same in every report."""
 
+from collections.abc import Sequence
+
 from kvflow.bench.arms import baseline
 from kvflow.bench.result import ArmFigures, Document, SpeedupFigure
 from kvflow.bench.stats import Claim
 from kvflow.bench.verdict import in_words
 
 COLUMNS = ("arm", "run s", "TTFT ms", "device", "host", "anew", "run speed-up", "TTFT speed-up")
+PAPER = "paper, KVFlow"
 SPEEDUPS = 2
 """How many of COLUMNS, at the end, compare with the baseline."""
 
@@ -37,9 +40,19 @@ def conditions(document: Document) -> str:
     return f"{label}; {said}" if label else said
 
 
+def base_of(document: Document) -> str | None:
+    """The arm that the others are compared with; None if none was measured."""
+    return baseline([name for name, arm in document.arms.items() if arm.run_s is not None])
+
+
+def bases_of(documents: Sequence[Document]) -> list[str]:
+    """The arms that others are compared with in some settings, each once."""
+    return list(dict.fromkeys(base for one in documents if (base := base_of(one)) is not None))
+
+
 def cells(document: Document, name: str) -> tuple[str, ...]:
     """The row of an arm, one text for each of COLUMNS."""
-    arm, base = document.arms[name], baseline(list(document.arms))
+    arm = document.arms[name]
     if arm.run_s is None:
         return (name, *["-"] * (len(COLUMNS) - 1))
     return (
@@ -47,7 +60,7 @@ def cells(document: Document, name: str) -> tuple[str, ...]:
         f"{arm.run_s.mean:.2f}",
         f"{arm.metrics['mean_ttft_ms']:,.0f}",
         *(f"{share:.0%}" for share in shares(arm)),
-        *(_speedup(document, name, base, metric) for metric in ("run", "ttft")),
+        *(_speedup(document, name, metric) for metric in ("run", "ttft")),
     )
 
 
@@ -56,26 +69,23 @@ def shares(arm: ArmFigures) -> tuple[float, float, float]:
     return arm.device_share, arm.host_share, max(0.0, 1 - arm.device_share - arm.host_share)
 
 
-def _speedup(document: Document, name: str, base: str | None, metric: str) -> str:
-    if name == base:
+def _speedup(document: Document, name: str, metric: str) -> str:
+    if name == base_of(document):
         return "1"
-    found = document.speedup(f"{name}/{base}", metric)
-    if found is None:  # the baseline stands later in the order of arms
-        inverse = document.speedup(f"{base}/{name}", metric)
-        found = inverted(inverse) if inverse else None
+    found = over_baseline(document, name, metric)
     return "-" if found is None else claimed(found)
 
 
-def inverted(ratio: SpeedupFigure) -> SpeedupFigure:
-    """The same comparison the other way round."""
-    turned = {Claim.FASTER: Claim.SLOWER, Claim.SLOWER: Claim.FASTER}
-    low, high = ratio.high, ratio.low
-    return SpeedupFigure(
-        mean=1 / ratio.mean,
-        low=1 / low if low else None,
-        high=1 / high if high else None,
-        claim=turned.get(ratio.claim, ratio.claim),
-    )
+def over_baseline(document: Document, name: str, metric: str) -> SpeedupFigure | None:
+    """The speed-up of an arm over the setting's baseline; None if it was not measured.
+
+    Args:
+        document: the setting.
+        name: of the arm.
+        metric: `run` or `ttft`.
+    """
+    base = base_of(document)
+    return document.over(name, base, metric) if base is not None else None
 
 
 def claimed(ratio: SpeedupFigure) -> str:
@@ -84,18 +94,45 @@ def claimed(ratio: SpeedupFigure) -> str:
     return f"{in_words(ratio)}{unsaid.get(ratio.claim, '')}"
 
 
+def papers_arm(document: Document) -> str | None:
+    """The arm that stands for the paper's system: the one with most of it at work."""
+    return next((arm for arm in ("full", "prefetch", "evict") if arm in document.arms), None)
+
+
+def of_paper(document: Document) -> float | None:
+    """The paper's figure for a whole run, over the setting's baseline; None if it has none."""
+    said = document.setup.get("paper") or {"speedups": {}}
+    found: float | None = said["speedups"].get(base_of(document))
+    return found
+
+
+def note(documents: Sequence[Document]) -> str:
+    """What pictures say of where they come from."""
+    names = ", ".join(dict.fromkeys(document.recipe for document in documents))
+    label = documents[0].setup.get("label")
+    return f"{names}; {label}" if label else names
+
+
 def paper(document: Document) -> list[str]:
     """The paper's figures beside ours, a line for each baseline; none if it has no such setting."""
     said = document.setup.get("paper")
     if said is None:
         return []
-    ours = next((arm for arm in ("full", "prefetch", "evict") if arm in document.arms), None)
+    ours = papers_arm(document)
     lines = []
     for base, speedup in said["speedups"].items():
         found = document.speedup(f"{ours}/{base}")
         here = f"here {ours}: {claimed(found)}" if found else "not measured here"
         lines.append(f"paper, KVFlow over {base}: {speedup:g} ({said['source']}); {here}")
     return lines
+
+
+def paper_in_short(document: Document) -> str:
+    """The paper's figures of a setting, in a table's cell."""
+    said = document.setup.get("paper")
+    if said is None:
+        return "-"
+    return ", ".join(f"{speedup:g} over {base}" for base, speedup in said["speedups"].items())
 
 
 def plain(document: Document) -> list[str]:

@@ -3,10 +3,20 @@ import json
 import re
 
 import pytest
-from support.bench import make_result
+from support.bench import (
+    SECONDS,
+    DrawnRig,
+    DrawnStage,
+    Silent,
+    make_outcome,
+    make_result,
+    make_setting,
+)
 
+from kvflow.bench import document, session
 from kvflow.bench.report import folder
 from kvflow.bench.result import RESULT
+from kvflow.bench.session import Measured
 from kvflow.errors import UsageError
 
 
@@ -53,6 +63,33 @@ def test_fill_shows_in_the_report_only_pictures_that_are_there(tmp_path):
     assert all((tmp_path / name).is_file() for name in pictures)
     assert "$ kvflow bench flow" in text
     assert "gpus" not in text  # unknown
+
+
+def test_fill_shows_overview_and_speedups_first_and_timelines_in_their_settings(tmp_path):
+    result, measured = make_result(tmp_path, "one", "two")
+    folder.fill(tmp_path, result, measured)
+    text = (tmp_path / "report.md").read_text()
+    inorder = ["## Overview", "(speedup.svg)", "(hits.svg)", "## flow, one", "(timeline-1.svg)",
+               "## flow, two", "(timeline-2.svg)"]  # fmt: skip
+    places = [text.index(part) for part in inorder]
+    assert places == sorted(places)
+
+
+def test_fill_gives_a_setting_its_own_timeline_where_another_was_never_begun(tmp_path):
+    result, measured = make_result(tmp_path, "one", "two")
+    names = folder.fill(tmp_path, result, [Measured(measured[0].setting), *measured])
+    assert [name for name in names if "timeline" in name] == ["timeline-1.svg", "timeline-2.svg"]
+
+
+def test_fill_of_a_bench_whose_arms_all_failed_tells_why_without_pictures(tmp_path):
+    outcome = make_outcome(make_setting(tmp_path), "hicache,full")
+    faults = {(arm, 0): f"no room for {arm}" for arm in ("hicache", "full")}
+    session.run(outcome, DrawnRig(DrawnStage(SECONDS, faults=faults)), Silent())
+    result = document.result(outcome, {}, "kvflow bench flow", None)
+    assert folder.fill(tmp_path, result, outcome.measured) == []
+    text = (tmp_path / "report.md").read_text()
+    assert "- hicache: repeat 1: no room for hicache" in text
+    assert "- full: repeat 1: no room for full" in text
 
 
 def test_fill_without_matplotlib_goes_without_pictures(tmp_path, monkeypatch):

@@ -4,7 +4,8 @@ import io
 from support.bench import make_result
 
 from kvflow.bench.report import tables
-from kvflow.bench.result import settings_of
+from kvflow.bench.result import SpeedupFigure, settings_of
+from kvflow.bench.setting import PaperFigure
 
 
 def test_csv_has_a_row_for_each_setting_and_arm(tmp_path):
@@ -24,6 +25,54 @@ def test_markdown_has_words_a_row_for_each_arm_and_every_comparison(tmp_path):
     for pair in ("hicache/lru", "full/lru", "full/hicache"):
         assert f"| {pair} | " in text
     assert "| a | full | " in text  # by agent
+
+
+def cells_of(text, row) -> list[list[str]]:
+    """The cells of every row that begins so."""
+    lines = [line for line in text.splitlines() if line.startswith(f"| {row} |")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_overview_has_a_row_for_each_setting_with_every_other_arm_over_the_baseline(tmp_path):
+    documents = settings_of(make_result(tmp_path, "one", "two")[0])
+    text = "\n".join(tables.overview(documents))
+    assert cells_of(text, "whole run") == [["whole run", "lru", "full"]]
+    assert cells_of(text, "first token") == [["first token", "lru", "full"]]
+    for name, document in zip(("one", "two"), documents, strict=True):
+        for row, metric in zip(cells_of(text, name), ("run", "ttft"), strict=True):
+            full = document.speedup("full/hicache", metric)
+            assert row[2] == f"**{full.mean:.2f} ({full.low:.2f} to {full.high:.2f})**"
+            assert row[1].startswith("**0.")
+
+
+def test_overview_is_bold_only_where_a_difference_is_claimed(tmp_path):
+    documents = settings_of(make_result(tmp_path, "one", "two")[0])
+    unclear = SpeedupFigure(mean=1.5, low=0.9, high=2.1, claim="no difference")
+    speedups = {**documents[0].speedups, "full/hicache": unclear}
+    changed = [documents[0].model_copy(update={"speedups": speedups}), documents[1]]
+    row, _ = cells_of("\n".join(tables.overview(changed)), "one")
+    assert row[2] == "1.50 (0.90 to 2.10)"
+
+
+def test_overview_has_the_papers_figures_beside_those_of_whole_runs(tmp_path):
+    paper = PaperFigure({"hicache": 1.24, "lru": 1.42}, "on an H100")
+    result, _ = make_result(tmp_path, "one", "two", paper=paper)
+    runs, tokens = cells_of("\n".join(tables.overview(settings_of(result))), "one")
+    assert runs[-1] == "1.24 over hicache, 1.42 over lru"
+    assert len(tokens) == len(runs) - 1
+
+
+def test_overview_tells_what_was_not_measured(tmp_path):
+    documents = settings_of(make_result(tmp_path, "one", "two")[0])
+    cut = documents[0].model_copy(update={"speedups": {"ttft": {}}})
+    row, _ = cells_of("\n".join(tables.overview([cut, documents[1]])), "one")
+    assert row == ["one", "-", "-"]
+
+
+def test_overview_of_one_setting_is_its_section(tmp_path):
+    documents = settings_of(make_result(tmp_path)[0])
+    assert tables.overview(documents) == []
+    assert "Overview" not in tables.as_markdown(documents)
 
 
 def test_markdown_tables_are_as_wide_as_their_headings(tmp_path):

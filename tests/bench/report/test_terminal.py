@@ -2,8 +2,17 @@ import io
 
 import pytest
 from rich.console import Console
-from support.bench import make_result
+from support.bench import (
+    SECONDS,
+    DrawnRig,
+    DrawnStage,
+    Silent,
+    make_outcome,
+    make_result,
+    make_setting,
+)
 
+from kvflow.bench import document, session
 from kvflow.bench.report import terminal
 from kvflow.bench.result import settings_of
 from kvflow.bench.setting import PaperFigure
@@ -38,6 +47,15 @@ def test_terminal_compares_every_other_arm_with_the_baseline(tmp_path):
     assert [row[0] for row in rows] == ["arm", "lru", "full"]
     assert rows[1][1].startswith("0.")  # lru is slower
     assert rows[2][1].startswith("2.")
+
+
+def test_terminal_compares_with_another_arm_where_the_usual_one_was_not_measured(tmp_path):
+    outcome = make_outcome(make_setting(tmp_path), "lru,hicache,full")
+    stage = DrawnStage(SECONDS, noise=0.02, faults={("hicache", 0): "no room"})
+    session.run(outcome, DrawnRig(stage), Silent())
+    text = shown(document.result(outcome, {}, "", None))
+    assert "times as fast as lru, 95 % interval:" in text
+    assert [line.split()[1][0] for line in text.splitlines() if line.startswith("full")][-1] == "4"
 
 
 def test_terminal_shows_the_papers_figure_beside_ours(tmp_path):

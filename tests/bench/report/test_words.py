@@ -18,8 +18,3 @@ def ratio(mean, low, high, claim) -> SpeedupFigure:
 )
 def test_claimed_says_what_may_not_be_claimed(found, text):
     assert words.claimed(found) == text
-
-
-def test_inverted_turns_interval_and_claim_round():
-    assert words.inverted(ratio(2.0, 1.6, 2.5, "faster")) == ratio(0.5, 0.4, 0.625, "slower")
-    assert words.inverted(ratio(0.5, None, None, "unknown")) == ratio(2.0, None, None, "unknown")
