@@ -91,11 +91,15 @@ class Http:
             ServerUnreachable, NotAuthorised, TimedOutError, RefusedError, NonsenseError: each
                 names `what`.
         """
+        return _json((await self.get_raw(path, what)).decode(errors="replace"), what)
+
+    async def get_raw(self, path: str, what: str) -> bytes:
+        """The body at a path, for who reads it better. Raises as `get` does."""
         with self._explained(what):
             async with asyncio.timeout(self._timeout_s):
                 response = await self._client.get(path)
         self._check(response, what)
-        return _json(response.text, what)
+        return response.content
 
     async def post(self, path: str, body: Body, what: str) -> Any:
         """The JSON that answers a JSON body. Raises as `get` does."""

@@ -7,6 +7,9 @@ from kvflow.hints import STEPS_KEY, TAG_KEY, parse
 
 CustomParams = dict[str, dict[str, str | int | bool]]
 
+WARMING_CLIENT = "kvflow-warm"
+"""Owner of the calls that warm a server (see kvflow.client.warm): no application."""
+
 
 def tag(
     client: str,

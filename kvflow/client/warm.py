@@ -10,11 +10,8 @@ from uuid import uuid4
 from kvflow.client.exchange import ChatPrompt, IdsPrompt, Message, Prompt
 from kvflow.client.prompts import FixedParts, fixed_parts
 from kvflow.client.server import Server
-from kvflow.client.tagging import tag
+from kvflow.client.tagging import WARMING_CLIENT, tag
 from kvflow.recipe.load import Loaded
-
-CLIENT = "kvflow-warm"
-"""Owner of the calls that warm, as in the tag."""
 
 
 async def warm(loaded: Loaded, server: Server) -> AsyncIterator[str]:
@@ -36,7 +33,7 @@ async def warm(loaded: Loaded, server: Server) -> AsyncIterator[str]:
     for agent, spec in specs.items():
         yield agent
         params = tag(
-            CLIENT,
+            WARMING_CLIENT,
             loaded.recipe.name,
             run=uuid4().hex,
             agent=agent,

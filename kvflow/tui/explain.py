@@ -6,7 +6,9 @@ Pure. Source of the rules: kvflow/policy/rank.py (paper section 1.2; invariants 
 from dataclasses import dataclass, field
 
 from kvflow.frames import AgentState, EvictionRecord, Frame, Node, State, Why
+from kvflow.graph import MAX_STEPS
 from kvflow.tui.forecast import Forecast, Turn, tier_of
+from kvflow.tui.owners import applications
 from kvflow.tui.store import Store
 from kvflow.tui.words import bytes_of, plural
 
@@ -68,7 +70,7 @@ def why_evicted(store: Store, record: EvictionRecord) -> Explanation:
     untagged = store.frame.untagged_steps if store.frame else record.steps
     rank = {
         Why.SPENT: "a finished call had left it behind, and no other call had matched it since",
-        Why.STEPS: f"whoever needs it next was {plural(record.steps, 'step')} away, and whatever "
+        Why.STEPS: f"whoever needs it next was {_distance(record.steps)} away, and whatever "
         "was needed later had gone before it or was in use",
         Why.UNTAGGED: f"no agent that is expected needed it: it ranked as {untagged} steps",
         Why.ACCESS: "mode off: it was the least recently used",
@@ -103,7 +105,9 @@ def _users(store: Store, frame: Frame, node: Node) -> list[AgentState]:
     names = {name for one in (node, *store.tree.below(node.id)) for name in one.agents}
     users = [agent for agent in frame.agents if f"{agent.client}/{agent.agent}" in names]
     untagged = frame.untagged_steps
-    return sorted(users, key=lambda one: untagged if one.steps is None else one.steps)
+    return sorted(
+        applications(users) or users, key=lambda one: untagged if one.steps is None else one.steps
+    )
 
 
 def _verdict(node: Node, turn: Turn | None, users: list[AgentState]) -> str:
@@ -172,7 +176,7 @@ def _free(frame: Frame, node: Node) -> int:
 def _short(why: Why, steps: int) -> str:
     return {
         Why.SPENT: "spent",
-        Why.STEPS: f"needed in {plural(steps, 'step')}",
+        Why.STEPS: f"needed in {_distance(steps)}",
         Why.UNTAGGED: f"untagged, ranks as {plural(steps, 'step')}",
         Why.ACCESS: "by its last access alone",
     }[why]
@@ -183,7 +187,12 @@ def _when(agent: AgentState) -> str:
         return "in no live run"
     if agent.steps == 0:
         return "now"
-    return f"in {plural(agent.steps, 'step')}"
+    return f"in {_distance(agent.steps)}"
+
+
+def _distance(steps: int) -> str:
+    """Steps in words. The greatest number also stands for what no path leads to in this run."""
+    return plural(steps, "step") if steps < MAX_STEPS else f"{steps} steps or more, if ever"
 
 
 def _sentence(text: str) -> str:

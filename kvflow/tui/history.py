@@ -34,6 +34,8 @@ class Point(NamedTuple):
     waiting: int
     evicted_tokens_s: float | None  # that left the device, per second
     prefetched_tokens_s: float | None
+    device_used: float  # share of the device pool that is not free: in the tree, or of calls
+    host_used: float | None
 
 
 class AgeCurves(NamedTuple):
@@ -131,6 +133,8 @@ def _point(base: _Base | None, frame: Frame) -> Point:
         waiting=frame.waiting,
         evicted_tokens_s=rates.evicted_tokens_s,
         prefetched_tokens_s=rates.prefetched_tokens_s,
+        device_used=share(device.capacity - device.free, device),
+        host_used=share(host.capacity - host.free, host) if host else None,
     )
 
 

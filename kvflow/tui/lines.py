@@ -9,6 +9,7 @@ from itertools import islice
 from kvflow.frames import AgentState, Frame
 from kvflow.tui.glyphs import ASCII, UNICODE
 from kvflow.tui.history import hit_shares
+from kvflow.tui.owners import applications, only_client, warmed_words
 from kvflow.tui.rows import Column as Sorted
 from kvflow.tui.rows import Rows, Sort
 from kvflow.tui.screen import figures, tree_cells
@@ -19,7 +20,7 @@ from kvflow.tui.screen.panels import pools
 from kvflow.tui.screen.view import WINDOWS_S, View
 from kvflow.tui.source import Status
 from kvflow.tui.store import Store
-from kvflow.tui.words import plural
+from kvflow.tui.words import NO_AGENT, plural
 
 _POOL_LINES = 6
 _HIT_BAR = 30
@@ -135,19 +136,16 @@ def _copies(frame: Frame) -> list[Line]:
 
 
 def _agents(view: View, frame: Frame, width: int, most: int) -> list[Line]:
-    if not frame.agents:
-        return [[Piece("no agent has called yet: calls need a tag (kvflow.client)", Ink.MUTED)]]
-    agents = sorted(frame.agents, key=_nearest_first)
-    client = _only_client(frame)
+    agents, client = applications(frame.agents), only_client(frame.agents)
+    warmed = warmed_words(frame.agents)
+    unasked = [fit([Piece(warmed, Ink.MUTED)], width)] if warmed else []
+    if not agents:
+        return [[Piece(NO_AGENT, Ink.MUTED)], *unasked]
     placed = place(_AGENTS, width)
     widths = {column.name: cells for column, cells in placed}
     lines = [header(placed)]
     lines += [line_of(placed, _agent(view, agent, client, widths)) for agent in agents[:most]]
-    return [*lines, *_left_out(len(agents) - most, "agent")]
-
-
-def _nearest_first(agent: AgentState) -> tuple[float, str, str]:
-    return float("inf") if agent.steps is None else agent.steps, agent.client, agent.agent
+    return [*lines, *_left_out(len(agents) - most, "agent"), *unasked]
 
 
 def _agent(
@@ -155,11 +153,11 @@ def _agent(
 ) -> dict[str, Line]:
     absent = max(0, agent.prefix_tokens - agent.device_tokens - agent.host_tokens)
     parts = (agent.device_tokens, agent.host_tokens, absent)
-    full_name = f"{agent.client}/{agent.agent}".removeprefix(f"{client}/")
-    name = figures.agent(full_name, widths["agent"], view.ellipsis)
+    full_name = f"{agent.client}/{agent.agent}"
+    name = figures.agent(full_name, widths["agent"], view.ellipsis, client)
     return {
         "agent": [Piece(name)],
-        "steps": [Piece("-" if agent.steps is None else str(agent.steps), Ink.STRONG)],
+        "steps": [Piece("-" if agent.steps is None else figures.steps(agent.steps), Ink.STRONG)],
         "now": [Piece(str(agent.in_flight), Ink.ACCENT)] if agent.in_flight else [],
         "bar": _three(view, parts, agent.prefix_tokens, widths.get("bar", 0)),
         "device": [Piece(figures.tokens(agent.device_tokens))],
@@ -174,7 +172,7 @@ def _tree(view: View, frame: Frame, rows: Rows, sort: Sort, width: int, most: in
         glyphs=view.glyphs,
         plain=view.plain,
         bytes_per_token=frame.bytes_per_token,
-        client=_only_client(frame),
+        client=only_client(frame.agents),
         newest=max((node.last_access for node in nodes), default=0.0),
         largest=max((node.tokens for node in nodes), default=0),
     )
@@ -197,12 +195,6 @@ def _three(view: View, amounts: tuple[float, float, float], whole: float, width:
     inks = (Ink.DEVICE, Ink.HOST, Ink.MUTED)
     parts = [Part(*part) for part in zip(amounts, view.glyphs.bar[:3], inks, strict=True)]
     return bar(parts, whole, width)
-
-
-def _only_client(frame: Frame) -> str | None:
-    """The client that need not be named, for there is no other."""
-    clients = {agent.client for agent in frame.agents}
-    return clients.pop() if len(clients) == 1 else None
 
 
 def _left_out(number: int, noun: str) -> list[Line]:

@@ -4,12 +4,11 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kvflow.client.http import Http, NonsenseError, RefusedError, TimedOutError
-from kvflow.client.wire import read
 from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable
 from kvflow.frames import SCHEMA_VERSION, Frame
 from kvflow.tui.source import Link, Status
@@ -137,7 +136,7 @@ class LiveSource:
     async def _get(self, since: int) -> Frame:
         path = f"/kvflow/snapshot?nodes={NODES_A_FRAME}&since={since}"
         try:
-            answer = await self._http.get(path, "kvflow top")
+            answer = await self._http.get_raw(path, "kvflow top")
         except RefusedError as error:
             if error.status == 404:
                 raise NotKvflowError(
@@ -146,6 +145,8 @@ class LiveSource:
                     'start one with "kvflow serve --recipe FILE"',
                 ) from error
             raise
+        except TimedOutError as error:
+            raise TimedOutError(error.what, error.why, "look at the server's log") from error
         frame = _frame(answer, self.label)
         if frame.time_s == 0.0:
             return msgspec.structs.replace(frame, time_s=self._unix_time())
@@ -172,20 +173,27 @@ class LiveSource:
 _CONNECTING = Status(Link.CONNECTING, "CONNECTING")
 
 
-def _frame(answer: Any, url: str) -> Frame:
-    version = answer.get("schema_version") if isinstance(answer, dict) else None
-    if not isinstance(version, int):
-        raise GarbageError(f"{url} answered something that is no frame", f"{str(answer)[:80]!r}")
-    if version != SCHEMA_VERSION:
-        raise WrongVersionError(
-            f"{url} sends frames of version {version}",
-            f"this kvflow reads version {SCHEMA_VERSION}",
-            "use the kvflow top that belongs to the server",
-        )
+class _Version(msgspec.Struct):
+    """What is looked at first: a frame of another version may be of another form."""
+
+    schema_version: int
+
+
+def _frame(answer: bytes, url: str) -> Frame:
     try:
-        return read(Frame, answer, "kvflow top")
-    except NonsenseError as error:
-        raise GarbageError(f"{url} answered something that is no frame", error.why) from error
+        version = msgspec.json.decode(answer, type=_Version).schema_version
+        if version == SCHEMA_VERSION:
+            return msgspec.json.decode(answer, type=Frame)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        begins = answer[:80].decode(errors="replace")
+        raise GarbageError(
+            f"{url} answered something that is no frame", f"{error}; it begins {begins!r}"
+        ) from error
+    raise WrongVersionError(
+        f"{url} sends frames of version {version}",
+        f"this kvflow reads version {SCHEMA_VERSION}",
+        "use the kvflow top that belongs to the server",
+    )
 
 
 def _follows(frame: Frame, before: Frame | None) -> bool:
@@ -211,9 +219,7 @@ def _link(error: KvflowError) -> Link:
             return Link.STALE
         case RefusedError(status=status) if status >= 500:
             return Link.STALE  # the server is there, its scheduler does not answer
-        case NonsenseError() if not isinstance(error.__cause__, ValueError):
-            return Link.DISCONNECTED  # it broke off; with a ValueError it talked, but no JSON
-        case ServerUnreachable():
+        case NonsenseError() | ServerUnreachable():  # it broke off, or is not there
             return Link.DISCONNECTED
         case _:
             return Link.GARBAGE

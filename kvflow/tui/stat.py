@@ -44,8 +44,8 @@ def tick(point: Point) -> Line:
         "time": time.strftime("%H:%M:%S", time.localtime(point.time_s)),
         "running": str(point.running),
         "waiting": str(point.waiting),
-        "device": figures.share(_sum(point.device_locked, point.device_evictable)),
-        "host": figures.share(_sum(point.host_locked, point.host_evictable)),
+        "device": figures.share(point.device_used),
+        "host": figures.share(point.host_used),
         "device_hits": figures.share(point.device_hits),
         "host_hits": figures.share(point.host_hits),
         "computed": figures.share(point.computed),
@@ -56,10 +56,6 @@ def tick(point: Point) -> Line:
     }
     line = {name: [Piece(text)] for name, text in cells.items()}
     return line_of(place(_COLUMNS, WIDTH), line)
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
 
 
 def _tokens(rate: float | None) -> str:

@@ -1,4 +1,9 @@
-"""Amounts inside sentences; columns and figures have their own, shorter ones."""
+"""Sentences that several views have, and amounts inside sentences; columns have shorter ones."""
+
+from typing import Final
+
+NO_FRAME: Final = "no frame yet"
+NO_AGENT: Final = "no agent has called yet: calls need a tag (kvflow.client)"
 
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 

@@ -5,7 +5,8 @@ from support.fake_server import FakeServer
 from support.recipes import make_recipe
 
 from kvflow.client.server import connect
-from kvflow.client.warm import CLIENT, warm
+from kvflow.client.tagging import WARMING_CLIENT
+from kvflow.client.warm import warm
 from kvflow.errors import KvflowError
 from kvflow.recipe.load import Loaded
 
@@ -35,7 +36,7 @@ async def test_warm_opens_a_run_of_its_own_that_is_over_with_its_call(tmp_path: 
     fake = FakeServer()
     await warmed(fake, make_recipe(tmp_path, AGENTS))
     tags = [seen.params["kvflow"] for seen in fake.seen]
-    assert [(tag["client"], tag["final"]) for tag in tags] == [(CLIENT, True)] * 2
+    assert [(tag["client"], tag["final"]) for tag in tags] == [(WARMING_CLIENT, True)] * 2
     assert len({tag["run"] for tag in tags}) == 2
 
 

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
-from support.top_scene import Scripted, life
+from support.top_scene import life
+from support.top_sources import Scripted
 from textual.pilot import Pilot
 
 from kvflow.telemetry.sampler import Sampler

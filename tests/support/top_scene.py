@@ -1,7 +1,8 @@
 """A server's life in frames, made by hand: small, plausible, and the same each time."""
 
-from collections.abc import AsyncIterator, Iterable
 from math import sin
+
+from support.frames import make_node
 
 from kvflow.frames import (
     AgentState,
@@ -19,7 +20,6 @@ from kvflow.frames import (
     WaitingCall,
     Why,
 )
-from kvflow.tui.source import Link, Status
 
 BYTES_PER_TOKEN = 131_072
 BEGIN_S = 1_700_000_000.0
@@ -30,19 +30,7 @@ ROOT = 1
 
 def node(id: int, parent: int = ROOT, **other) -> Node:  # noqa: A002
     """A node, by default of nothing special."""
-    given = {
-        "tokens": 64,
-        "depth": 0,
-        "state": State.DEVICE,
-        "steps": 4,
-        "why": Why.UNTAGGED,
-        "agents": (),
-        "locks": 0,
-        "hits": 0,
-        "last_access": float(id),
-        "children": 0,
-    }
-    return Node(id=id, parent=parent, **{**given, **other})
+    return make_node(id, parent, **{"tokens": 64, **other})
 
 
 def steps_at(place: int, moment: int) -> int:
@@ -288,46 +276,3 @@ def large_frame(count: int) -> Frame:
         for number in range(count)
     ]
     return frame_at(30, nodes=tuple(nodes), tree_nodes=count)
-
-
-class Scripted:
-    """A Source that gives its frames at once, then nothing more."""
-
-    def __init__(self, frames: Iterable[Frame], status: Status | None = None) -> None:
-        self.label = "http://127.0.0.1:30000"
-        self.interval_s = 1.0
-        self.status = status or Status(Link.LIVE, "LIVE")
-        self.asked = 0
-        self._frames = list(frames)
-
-    def past(self) -> list[Frame]:
-        """All frames but the last three, which are then not given any more."""
-        past, self._frames = self._frames[:-3], self._frames[-3:]
-        return past
-
-    async def frames(self) -> AsyncIterator[Frame]:
-        """Those that were given."""
-        for frame in self._frames:
-            yield frame
-
-    def refresh(self) -> None:
-        """Counted, nothing else."""
-        self.asked += 1
-
-
-class Played(Scripted):
-    """A Replayable that notes what is asked of it."""
-
-    def __init__(self, frames: Iterable[Frame]) -> None:
-        super().__init__(frames, Status(Link.REPLAY, "REPLAY 0:10/1:00"))
-        self.paused, self.speed = False, 1.0
-        self.position_s, self.duration_s = 10.0, 60.0
-        self.steps: list[int] = []
-
-    def step(self, frames: int) -> None:
-        """Noted."""
-        self.steps.append(frames)
-
-    def seek(self, position_s: float) -> None:
-        """Taken over."""
-        self.position_s = position_s

@@ -65,6 +65,19 @@ def test_shared_prefix_is_explained_by_all_who_need_it_the_nearest_first() -> No
     )
 
 
+def test_prefix_that_no_path_leads_to_is_not_promised() -> None:
+    agents = (make_agent("app/planner", 64),)
+    kept = explained(store_of(prefix(steps=64), SPENT, agents=agents))
+    assert kept.verdict == "kept: app/planner needs it in 64 steps or more, if ever"
+
+
+def test_prefix_that_was_warmed_too_is_explained_by_applications_alone() -> None:
+    names = ("app/planner", "kvflow-warm/planner")
+    agents = (make_agent("app/planner", 1), make_agent("kvflow-warm/planner", None))
+    kept = explained(store_of(prefix(agents=names), SPENT, agents=agents))
+    assert kept.reasons[0].startswith("The fixed prefix of app/planner (in 1 step) passes")
+
+
 def test_prefix_of_many_agents_names_a_few_and_counts_the_rest() -> None:
     names = tuple(f"app/a{one}" for one in range(7))
     agents = tuple(make_agent(name, place) for place, name in enumerate(names))

@@ -43,7 +43,7 @@ def test_rates_without_a_host_tier_are_unknown() -> None:
     point = history_of(at(0), at(1)).points[-1]
     assert (point.h2d_gbps, point.host_locked, point.host_evictable) == (None, 0.0, 0.5)
     alone = history_of(at(0, host=None)).points[-1]
-    assert (alone.host_locked, alone.host_evictable) == (None, None)
+    assert (alone.host_locked, alone.host_evictable, alone.host_used) == (None, None, None)
 
 
 def test_counters_that_fell_give_no_rate() -> None:
@@ -79,14 +79,14 @@ def test_hit_shares_since_the_start_add_up() -> None:
 
 
 def test_pool_shares_are_of_the_capacity() -> None:
-    pool = Pool(capacity=200, free=100, evictable=60, locked=40)
+    pool = Pool(capacity=200, free=50, evictable=60, locked=40)
     [point] = history_of(at(0, device=pool)).points
-    assert (point.device_locked, point.device_evictable) == (0.2, 0.3)
+    assert (point.device_locked, point.device_evictable, point.device_used) == (0.2, 0.3, 0.75)
 
 
 def test_pool_without_room_is_not_full() -> None:
     [point] = history_of(at(0, device=Pool(capacity=0, free=0, evictable=0, locked=0))).points
-    assert (point.device_locked, point.device_evictable) == (0.0, 0.0)
+    assert (point.device_locked, point.device_evictable, point.device_used) == (0.0, 0.0, 0.0)
 
 
 def test_frames_that_come_fast_share_a_point() -> None:

@@ -99,6 +99,15 @@ def test_picture_names_the_client_only_where_there_are_several() -> None:
     assert "batch/planner" in text_of(make_frame(agents=(*one, make_agent("batch/planner"))))
 
 
+def test_picture_says_what_was_warmed_for_nobody_yet() -> None:
+    warmed = make_agent("kvflow-warm/planner", None, end=3)
+    line = "warmed, and asked for by nobody yet: planner"
+    assert line in text_of(make_frame(agents=(warmed,))).splitlines()
+    text = text_of(make_frame(agents=(warmed, make_agent("peer/writer"))))
+    assert line in text.splitlines()
+    assert "peer/" not in text
+
+
 def test_picture_says_what_is_served_and_since_when_if_the_server_tells() -> None:
     told = text_of(busy_frame(model="tiny", uptime_s=75.0))
     assert "\nmodel tiny, up 1m\n" in told

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from threading import Event
 
 import msgspec
 import pytest
@@ -9,6 +10,7 @@ from support.frames import EPOCH_S, make_frame, make_node
 
 from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable, UsageError
 from kvflow.frames import Frame
+from kvflow.tui import live
 from kvflow.tui.live import GarbageError, LiveSource, NotKvflowError, WrongVersionError
 from kvflow.tui.source import Link, Status
 
@@ -152,6 +154,22 @@ async def test_live_source_has_a_status_for_every_way_to_fail(
     assert (status.link, status.label, status.is_good) == (link, label, False)
     assert why in status.why
     assert hint in status.hint
+
+
+async def test_live_source_of_a_server_that_hangs_is_stale_and_names_no_option_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "_ANSWER_S", 0.05)
+    over = Event()
+
+    def hang(_since: int) -> bytes:
+        over.wait(PATIENCE_S)
+        return b""
+
+    with FrameServer([hang]).running() as server:
+        status = await status_after_failing(LiveSource(server.url, clock=lambda: 0.0))
+        over.set()
+    assert (status.link, status.hint) == (Link.STALE, "look at the server's log")
 
 
 async def test_live_source_without_a_server_is_disconnected() -> None:

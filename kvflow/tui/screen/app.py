@@ -5,7 +5,9 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from textual.actions import parse
 from textual.app import SystemCommand
+from textual.binding import Binding
 from textual.screen import Screen
 
 from kvflow.telemetry.sampler import Sampler
@@ -113,11 +115,17 @@ class TopApp(Shell):
             yield from super().get_system_commands(screen)
             return
         on_main = {binding.id for binding in keys.MAIN}
-        for binding in (one for one in self.bound if one.id in on_main):
+        for binding in self.bound:
+            if binding.id not in on_main or not self._can_do(binding):
+                continue
             described = f"key {' or '.join(keys.names(binding))}"
             run = partial(self.run_action, binding.action, default_namespace=screen)
             title = binding.description.capitalize()
             yield SystemCommand(title, described, run)
+
+    def _can_do(self, binding: Binding) -> bool:
+        _, action, parameters = parse(binding.action)
+        return bool(self.check_action(action, parameters))
 
     def action_preset(self) -> None:
         """Choose among the presets of the person's file."""

@@ -16,6 +16,7 @@ from kvflow.tui.screen.ink import Ink, Line, Piece, apart, shorten, width_of
 from kvflow.tui.screen.panels.pools import parts
 from kvflow.tui.screen.view import View
 from kvflow.tui.source import Link, Status
+from kvflow.tui.words import NO_FRAME
 
 ROOMY = 4
 """Lines of the banner where there is room for big figures beside it; they are as high."""
@@ -51,12 +52,14 @@ class Situation(NamedTuple):
 
 def draw(view: View, now: Situation, width: int, height: int) -> list[Line]:
     """The banner; with less height than ROOMY, hits and pools stand in its last line."""
-    trouble = _trouble(view, now)
     source = _source(view, now, width)
     first = apart(source, _server(view, now, width - width_of(source) - 1), width)
     if height < ROOMY:
-        return [first, trouble or [*_load(view, now), _GAP, *_choices(now)], _summary(view)]
-    return [first, trouble or _load(view, now), _choices(now), _tree(view, now)]
+        lines = [[*_load(view), _GAP, *_choices(now)], _summary(view)]
+    else:
+        lines = [_load(view), _choices(now), _tree(view, now)]
+    trouble = _trouble(view, now, width)
+    return [first, *trouble, *lines[len(trouble) :]]
 
 
 def _source(view: View, now: Situation, width: int) -> Line:
@@ -104,24 +107,23 @@ def _spaced(parts: Iterable[Line]) -> Line:
     return line
 
 
-def _trouble(view: View, now: Situation) -> Line | None:
-    """What is wrong, and what to do; None if all is well."""
-    if now.status.why:
-        hint = [_GAP, Piece(f"hint: {now.status.hint}", Ink.MUTED)] if now.status.hint else []
-        return [Piece(now.status.why, Ink.ERROR), *hint]
-    frame = view.store.frame
-    if frame is not None and frame.degraded:
-        return [
-            Piece("kvflow has failed in this server and does nothing any more", Ink.ERROR),
-            Piece("; SGLang goes on as in mode off (see its log)", Ink.MUTED),
-        ]
-    return None
+def _trouble(view: View, now: Situation, width: int) -> list[Line]:
+    """What is wrong, and what to do, in as many lines as that takes; none if all is well."""
+    why, hint = now.status.why, f"hint: {now.status.hint}" if now.status.hint else ""
+    if not why and view.store.frame is not None and view.store.frame.degraded:
+        why = "kvflow has failed in this server and does nothing any more"
+        hint = "SGLang goes on as in mode off (see its log)"
+    told = [Piece(why, Ink.ERROR), _GAP, Piece(hint, Ink.MUTED)]
+    if width_of(told) <= width:
+        return [told] if why else []
+    short = [shorten(text, width, view.ellipsis) for text in (why, hint)]
+    return [[Piece(short[0], Ink.ERROR)], [Piece(short[1], Ink.MUTED)]]
 
 
-def _load(view: View, now: Situation) -> Line:
+def _load(view: View) -> Line:
     frame = view.store.frame
     if frame is None:
-        return [Piece("no frame yet", Ink.MUTED)]
+        return [Piece(NO_FRAME, Ink.MUTED)]
     named = [("running", frame.running), ("waiting", frame.waiting), ("runs", frame.runs)]
     line: Line = []
     for name, number in named:
@@ -192,4 +194,5 @@ class HitFigures(Horizontal):
         frame = view.store.frame
         shares = (hit_shares(frame.counters) if frame else None) or (None, None, None)
         for digits, share in zip(self._digits, shares, strict=True):
-            digits.update(figures.share(share))
+            if digits.value != (figure := figures.share(share)):
+                digits.update(figure)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Final, TypeVar
 
+from rich.text import Text
 from textual.containers import Vertical
 from textual.widget import Widget
 
@@ -60,14 +61,15 @@ class Board:
         """Show a view in all tables."""
         for table in (self._agents, self._prefetches, self._waiting, self._evictions):
             show_where_seen(table, view)
-        self._prefetches.border_subtitle = prefetches.summary(view)
-        self._evictions.border_subtitle = evictions.summary(view)
+        titled(self._agents, f"2 {agents.title(view)}")
+        summed_up(self._prefetches, prefetches.summary(view))
+        summed_up(self._evictions, evictions.summary(view))
 
     def show_charts(self, view: View, window_s: int) -> None:
         """Show a view in all charts, looking back so many seconds."""
         for picture in (*self.charts, self._machine):
             if picture.id not in _OF_NOW:
-                picture.border_subtitle = f"{window_s // 60} min"
+                summed_up(picture, f"{window_s // 60} min")
             show_where_seen(picture, view._replace(window_s=window_s))
 
     def show_machine(self, view: View) -> None:
@@ -83,8 +85,15 @@ def show_where_seen(widget: TreeView | Table | Picture, view: View) -> None:
 
 def titled(widget: WidgetType, title: str) -> WidgetType:
     """The widget, with a title in its border."""
-    widget.border_title = title
+    if widget.border_title != title:  # to set it is to paint all of the widget
+        widget.border_title = Text(title)
     return widget
+
+
+def summed_up(widget: Widget, text: str) -> None:
+    """Write a text into the lower border of the widget."""
+    if widget.border_subtitle != text:
+        widget.border_subtitle = Text(text)
 
 
 def _table(panel: ModuleType, title: str, name: str) -> Table:

@@ -112,15 +112,21 @@ def bar(parts: Sequence[Part], whole: float, width: int) -> Line:
     return [*line, Piece(" " * left)] if left else line
 
 
-def legend(parts: Sequence[tuple[str, str, Part]], width: int) -> Line:
-    """What each part is and how much, as name and figure; figures alone where it is narrow."""
-    for with_name in (True, False):
+def legend(parts: Sequence[tuple[str, str, Part]], width: int, short: Sequence[str] = ()) -> Line:
+    """What each part is and how much, as name and figure; figures alone where it is narrow.
+
+    Args:
+        parts: names, figures, and the parts themselves.
+        width: in cells.
+        short: names for where there is no room for the others, in the order of the parts.
+    """
+    for names in ([name for name, _, _ in parts], short, [""] * len(parts)):
         line: Line = []
-        for name, figure, part in parts:
+        for name, (_, figure, part) in zip(names, parts, strict=False):
             line.append(Piece(part.glyph, part.ink))
-            line += [Piece(f"{name} ", Ink.MUTED)] if with_name else []
+            line += [Piece(f"{name} ", Ink.MUTED)] if name else []
             line.append(Piece(f"{figure}  "))
-        if width_of(line) - 2 <= width:
+        if line and width_of(line) - 2 <= width:
             break
     return line
 

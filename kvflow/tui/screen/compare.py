@@ -21,7 +21,7 @@ from kvflow.tui.pair import Pair
 from kvflow.tui.recording import Recording
 from kvflow.tui.replay import ReplaySource
 from kvflow.tui.screen import comparison, export, keys
-from kvflow.tui.screen.board import titled
+from kvflow.tui.screen.board import summed_up, titled
 from kvflow.tui.screen.help import Help
 from kvflow.tui.screen.ink import Ink, Line, Piece
 from kvflow.tui.screen.panels import hits, link
@@ -102,7 +102,7 @@ class CompareScreen(Screen[None]):
         for view, hits_of, link_of in zip(views, self._hits, self._link, strict=True):
             drawn = view._replace(window_s=self._window_s, least_gbps=most)
             for picture in (hits_of, link_of):
-                picture.border_subtitle = f"{self._window_s // 60} min"
+                summed_up(picture, f"{self._window_s // 60} min")
                 picture.show(drawn)
 
     def action_window(self) -> None:

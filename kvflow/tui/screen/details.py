@@ -9,11 +9,13 @@ from textual.screen import ModalScreen
 
 from kvflow.frames import Node
 from kvflow.tui.explain import Explanation, why_evicted, why_kept
+from kvflow.tui.owners import names
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.ink import Ink, Line, Piece
 from kvflow.tui.screen.picture import Picture
 from kvflow.tui.screen.tree_cells import state_piece
 from kvflow.tui.screen.view import View
+from kvflow.tui.words import plural
 
 _MOST_PATH = 12  # nodes of the path, the nearest to the node
 
@@ -38,11 +40,11 @@ def _node(view: View, node_id: int, width: int) -> list[Line]:
         [],
         *_facts(view, node),
         [],
+        _heading("states, the latest first"),
+        *_timeline(view, node),
+        [],
         _heading("path from the root"),
         *_path(view, node_id),
-        [],
-        _heading("states"),
-        *_timeline(view, node),
     ]
 
 
@@ -63,12 +65,13 @@ def _facts(view: View, node: Node) -> list[Line]:
     below = view.store.subtree(node.id)
     facts = [
         ("tokens", f"{node.tokens:,} ({size}), after {node.depth:,} before it"),
-        ("steps", f"{node.steps} ({node.why})"),
-        ("users", f"{node.locks} locks, {node.hits} hits"),
-        ("prefix of", ", ".join(node.agents) or "no agent ends here"),
+        ("steps", f"{figures.steps(node.steps)} ({node.why})"),
+        ("users", f"{plural(node.locks, 'lock')}, {plural(node.hits, 'hit')}"),
+        ("prefix of", ", ".join(names(node)) or "no agent ends here"),
         (
             "with below",
-            f"{below.nodes:,} nodes, {below.tokens:,} tokens, {below.device_tokens:,} on device",
+            f"{plural(below.nodes, 'node')}, {plural(below.tokens, 'token')}, "
+            f"{below.device_tokens:,} on the device",
         ),
     ]
     return [[Piece(f"{name:<11}", Ink.MUTED), Piece(text)] for name, text in facts]
@@ -85,8 +88,9 @@ def _path(view: View, node_id: int) -> list[Line]:
             [
                 state_piece(node.state, view.glyphs),
                 Piece(f"  #{node.id:<8}", ink),
-                Piece(f"{figures.tokens(node.tokens):>5} tokens  steps {node.steps:<3}", Ink.MUTED),
-                Piece(" ".join(node.agents), ink),
+                Piece(f"{figures.tokens(node.tokens):>5} tokens  ", Ink.MUTED),
+                Piece(f"steps {figures.steps(node.steps):<3}", Ink.MUTED),
+                Piece(" ".join(names(node)), ink),
             ]
         )
     return lines
@@ -101,7 +105,8 @@ def _timeline(view: View, node: Node) -> list[Line]:
     lines: list[Line] = []
     for place, (state, until) in enumerate(zip(states, ends, strict=True)):
         since = ends[place + 1] if place < len(past) else None
-        times = [f"for {figures.seconds(until - since)}"] if since is not None else []
+        begun = f"for {figures.seconds(until - since)}" if since is not None else ""
+        times = [begun or "since it was first seen"]
         times += [f"until {figures.seconds(now - until)} ago"] if place else []
         word = Piece(f"  {state:<11}", Ink.MUTED if place else Ink.PLAIN)
         lines.append([state_piece(state, view.glyphs), word, Piece(", ".join(times), Ink.MUTED)])
@@ -120,12 +125,11 @@ class Details(ModalScreen[None]):
         super().__init__()
         self._node_id = node_id
         self._begin = view
+        self._known: list[Line] = []  # of the node while it was in the tree
 
     def compose(self) -> ComposeResult:
         """One sheet over what is there."""
-        sheet = Picture(
-            lambda view, width, _height: draw(view, self._node_id, width), id="sheet", scrolls=True
-        )
+        sheet = Picture(self._draw, id="sheet", scrolls=True)
         sheet.border_title = f"node #{self._node_id}"
         sheet.border_subtitle = "esc closes"
         yield sheet
@@ -133,6 +137,15 @@ class Details(ModalScreen[None]):
     def on_mount(self) -> None:
         """Show what was known when it was asked for."""
         self.show(self._begin)
+
+    def _draw(self, view: View, width: int, height: int) -> list[Line]:
+        del height
+        lines = draw(view, self._node_id, width)
+        if self._node_id in view.store.tree.nodes:
+            self._known = lines
+        elif self._known:
+            lines = [*lines, [], _heading("as it was last seen"), *self._known]
+        return lines
 
     def show(self, view: View) -> None:
         """Show what is known now."""

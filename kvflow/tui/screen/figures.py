@@ -2,6 +2,7 @@
 
 from rich.cells import cell_len
 
+from kvflow.graph import MAX_STEPS
 from kvflow.tui.screen.ink import shorten
 
 _THOUSANDS = ("", "k", "M", "G", "T")
@@ -43,8 +44,14 @@ def seconds(count: float | None) -> str:
     return f"{count:.0f}s"
 
 
-def agent(name: str, width: int, ellipsis: str) -> str:
-    """A "client/agent" in `width` cells: the client gives way first."""
+def steps(count: int) -> str:
+    """Steps in at most 3 characters; the greatest number also stands for what no path leads to."""
+    return str(count) if count < MAX_STEPS else f"{MAX_STEPS}+"
+
+
+def agent(name: str, width: int, ellipsis: str, only_client: str | None = None) -> str:
+    """A "client/agent" in `width` cells: the client gives way first, the only one always."""
+    name = name.removeprefix(f"{only_client}/")
     client, slash, short = name.partition("/")
     if cell_len(name) <= width or not slash:
         return shorten(name, width, ellipsis)

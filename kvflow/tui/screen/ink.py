@@ -59,6 +59,14 @@ def fit(line: Iterable[Piece], width: int) -> Line:
     return fitted
 
 
+def cut(line: Iterable[Piece], width: int, ellipsis: str = "…") -> Line:
+    """The line in exactly `width` cells; what is cut off at its end becomes an ellipsis."""
+    pieces = list(line)
+    if width_of(pieces) <= width:
+        return fit(pieces, width)
+    return fit([*fit(pieces, width - cell_len(ellipsis)), Piece(ellipsis, Ink.MUTED)], width)
+
+
 def shorten(text: str, width: int, ellipsis: str = "…") -> str:
     """The text in at most `width` cells; what is cut off at its end becomes an ellipsis."""
     if cell_len(text) <= width:

@@ -38,13 +38,6 @@ class Listing(Painted, ScrollView, can_focus=True):
     cursor = reactive(0, repaint=False)
     """Index of the row that is chosen."""
 
-    class Moved(Message):
-        """The person moved the cursor."""
-
-        def __init__(self, listing: "Listing") -> None:
-            super().__init__()
-            self.listing = listing
-
     class Chosen(Message):
         """The person asked for the details of the row under the cursor."""
 
@@ -159,7 +152,6 @@ class Listing(Painted, ScrollView, can_focus=True):
         self.cursor = min(max(index, 0), max(self.row_count() - 1, 0))
         self.scroll_to_cursor()
         self._refresh_rows()
-        self.post_message(self.Moved(self))
 
     def action_move(self, by: int) -> None:
         """Move the cursor by so many rows."""

@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Footer
 
 from kvflow.tui.config import PANELS, Preset
@@ -55,6 +56,8 @@ class MainScreen(Screen[None]):
         self._now = now
         self._asked: dict[str, bool] = {}  # panels that a person showed or hid
         self._below: str | None = None  # the panel under the tree where it is narrow
+        self._flowing = False  # the workflow is there instead of the tree
+        self._zoomed: Widget | None = None  # what has the screen for itself, but for the banner
         self._ask_for(options.panels)
         self._window_s = WINDOWS_S[0]
         self.tree_view = titled(TreeView(options, glyphs, id="tree"), "radix tree")
@@ -77,7 +80,6 @@ class MainScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Begin with the tree."""
-        self._flow.display = False
         self.tree_view.focus()
         self._arrange()
 
@@ -147,11 +149,24 @@ class MainScreen(Screen[None]):
             self.query_one(f"#{name}").display = wanted
             any_beside |= wanted and name != "charts"
         self.query_one("#side").display = any_beside
+        self.tree_view.display, self._flow.display = not self._flowing, self._flowing
+        self._zoom()
         self.set_class(narrow, "-narrow")
         self.set_class(height >= _LEAST_LINES["machine"], "-tall")
         roomy = width >= _ROOMY_COLUMNS and height >= _ROOMY_LINES
         self.set_class(roomy and not self._plain, "-figures")
         self.call_after_refresh(self._again)
+
+    def _zoom(self) -> None:
+        """Hide whatever the maximised panel is to have the room of."""
+        zoomed = self._zoomed
+        self.set_class(zoomed is not None, "-zoomed")
+        for part in self.query("#side Table"):
+            part.display = True
+        if zoomed is not None:
+            kept = set(zoomed.ancestors_with_self)
+            for part in self.query("#charts, #body > *, #side > *, #side Table"):
+                part.display = part in kept
 
     def take(self, preset: Preset) -> None:
         """Show what a preset says; what it leaves open stays as it is."""
@@ -160,6 +175,7 @@ class MainScreen(Screen[None]):
         if preset.sort is not None:
             self.tree_view.sort(preset.sort)
         self._ask_for(preset.panels)
+        self._zoomed = None
         self._arrange()
 
     def _ask_for(self, panels: Sequence[str] | None) -> None:
@@ -169,7 +185,7 @@ class MainScreen(Screen[None]):
 
     def action_panel(self, name: str) -> None:
         """Show a panel, or hide it; where it is narrow, instead of the one that was there."""
-        panel = self.query_one(f"#{name}")
+        panel, self._zoomed = self.query_one(f"#{name}"), None
         if self.size.width < NARROW:
             self._below = None if self._below == name else name
         else:
@@ -179,20 +195,16 @@ class MainScreen(Screen[None]):
         self._arrange()
 
     def action_zoom(self) -> None:
-        """Give the whole screen to the panel that has the focus, or take it back."""
-        if self.maximized is not None:
-            self.minimize()
-        elif self.focused is not None:
-            self.maximize(self.focused, container=False)
-        self.call_after_refresh(self._again)
+        """Give the room of all others to the panel that has the focus, or take it back."""
+        zoomable = isinstance(self.focused, Listing | Picture)
+        self._zoomed = self.focused if zoomable and self._zoomed is None else None
+        self._arrange()
 
     def action_workflow(self) -> None:
         """The workflow instead of the tree, or the tree again."""
-        flow = self._flow
-        flow.display = not flow.display
-        self.tree_view.display = not flow.display
-        (flow if flow.display else self.tree_view).focus()
-        self.call_after_refresh(self._again)
+        self._flowing, self._zoomed = not self._flowing, None
+        self._arrange()
+        (self._flow if self._flowing else self.tree_view).focus()
 
     def action_window(self) -> None:
         """Let the charts look back over another time."""
@@ -217,9 +229,9 @@ class MainScreen(Screen[None]):
 
     def action_back(self) -> None:
         """One thing less: the maximised panel, the workflow, the filter."""
-        if self.maximized is not None:
+        if self._zoomed is not None:
             self.action_zoom()
-        elif self._flow.display:
+        elif self._flowing:
             self.action_workflow()
         elif self.tree_view.shown.filter:
             self._filter_bar.take(EVERYTHING)

@@ -1,12 +1,13 @@
-"""A table of a few hundred rows at most, made anew from each view."""
+"""A table of what a view has, of which only the rows on the screen are ever made."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, overload
 
 from kvflow.tui.screen.columns import Column, Placed, header, line_of, place
 from kvflow.tui.screen.ink import Line
 from kvflow.tui.screen.listing import Listing
 from kvflow.tui.screen.view import View
+from kvflow.tui.words import NO_FRAME
 
 Widths = Mapping[str, int]
 """Cells that each column has got, by name; columns without room are absent."""
@@ -19,7 +20,34 @@ class Row(NamedTuple):
     node: int | None = None  # of the tree, if the row is about one
 
 
-Fill = Callable[[View, Widths], list[Row]]
+Thing = TypeVar("Thing")
+
+
+class Rows(Sequence[Row], Generic[Thing]):
+    """Rows that are made when they are looked at.
+
+    Args:
+        things: what they are about, in their order.
+        make: makes one.
+    """
+
+    def __init__(self, things: Sequence[Thing], make: Callable[[Thing], Row]) -> None:
+        self._things, self._make = things, make
+
+    def __len__(self) -> int:
+        return len(self._things)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        if isinstance(index, slice):
+            return [self._make(thing) for thing in self._things[index]]
+        return self._make(self._things[index])
+
+
+Fill = Callable[[View, Widths], Sequence[Row]]
 
 
 class Table(Listing):
@@ -79,8 +107,8 @@ class Table(Listing):
         return line_of(placed, self._rows[index].cells)
 
     def empty(self) -> str:
-        """What was given for this case."""
-        return self._empty
+        """What was given for this case, once anything is known."""
+        return self._empty if self._view and self._view.store.frame else NO_FRAME
 
     def header_line(self, placed: list[Placed]) -> Line:
         """The titles."""

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from kvflow.frames import Node, State, Why
 from kvflow.tui.glyphs import GHOST_LETTER, LETTERS, Glyphs
+from kvflow.tui.owners import names
 from kvflow.tui.rows import Column as Sorted
 from kvflow.tui.rows import Row
 from kvflow.tui.screen import figures
@@ -44,7 +45,7 @@ class Look(NamedTuple):
         glyphs: the character set.
         plain: no characters beyond ASCII.
         bytes_per_token: of KV, over all layers.
-        client: the only client there is; its name is left out before its agents' names.
+        client: the only application there is; its name is left out before its agents' names.
         newest: the latest access of any node, by SGLang's logical clock.
         largest: tokens of the largest node.
     """
@@ -70,7 +71,7 @@ def cells(row: Row, look: Look, width_of_id: int) -> dict[str, Line]:
     return {
         Sorted.STATE: [_state(row, look.glyphs)],
         Sorted.ID: _place(row, look, width_of_id),
-        Sorted.STEPS: [Piece(str(node.steps), pale or _urgency(node))],
+        Sorted.STEPS: [Piece(figures.steps(node.steps), pale or _urgency(node))],
         Sorted.WHY: [Piece(node.why, plain if node.why is Why.STEPS else pale or Ink.MUTED)],
         Sorted.TOKENS: [Piece(figures.tokens(node.tokens), plain)],
         "size": _size(node, look, pale),
@@ -103,16 +104,16 @@ def _place(row: Row, look: Look, width: int) -> Line:
         indent = guide * max(most - 2, 0) + f"{deep}{row.level} "
     ink = Ink.GHOST if row.ghost else Ink.PLAIN if row.matched else Ink.MUTED
     line = [Piece(indent, Ink.GHOST), Piece(f"{marks[row.expanded]} #{row.node.id} ", ink)]
-    names = _agents(row.node, look, width - width_of(line))
-    return [*line, Piece(names, Ink.STRONG if ink is Ink.PLAIN else ink)]
+    agents = _agents(row.node, look, width - width_of(line))
+    return [*line, Piece(agents, Ink.STRONG if ink is Ink.PLAIN else ink)]
 
 
 def _agents(node: Node, look: Look, width: int) -> str:
     ellipsis = ".." if look.plain else "…"
-    names = [name.removeprefix(f"{look.client}/") for name in node.agents]
-    if len(names) == 1:
-        return figures.agent(names[0], width, ellipsis)
-    return shorten(" ".join(names), width, ellipsis)
+    agents = names(node, look.client)
+    if len(agents) == 1:
+        return figures.agent(agents[0], width, ellipsis)
+    return shorten(" ".join(agents), width, ellipsis)
 
 
 def _urgency(node: Node) -> Ink:

@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from kvflow.tui.filter import Filter
 from kvflow.tui.glyphs import Glyphs
 from kvflow.tui.options import ScreenOptions
+from kvflow.tui.owners import only_client
 from kvflow.tui.rows import Column as Sorted
 from kvflow.tui.rows import Row, Rows, Sort, flatten, keep_selection
 from kvflow.tui.rows import View as RowsView
@@ -19,6 +20,7 @@ from kvflow.tui.screen.listing import Listing
 from kvflow.tui.screen.tree_cells import COLUMNS, Look, cells, used_ago
 from kvflow.tui.screen.view import View
 from kvflow.tui.store import Store
+from kvflow.tui.words import NO_FRAME
 
 _TOKENS = attrgetter("tokens")
 
@@ -50,6 +52,7 @@ class TreeView(Listing):
         self._store = Store()
         self._rows: Rows = flatten(self._store, self.shown)
         self._placed: tuple[int, list[Placed]] = (-1, [])
+        self._shown_columns: frozenset[str] = frozenset()
         self._boot: str | None = None
 
     # What is shown
@@ -57,7 +60,9 @@ class TreeView(Listing):
     def show(self, view: View) -> None:
         """Show the tree of this view; the selected node stays selected."""
         self._store = view.store
-        self._look = _look(view, self._look.newest if self._is_same_server(view) else 0.0)
+        newest = self._look.newest if self._is_same_server(view) else 0.0
+        self.placed(self.room.width)
+        self._look = _look(view, newest, with_size="size" in self._shown_columns)
         if self._collapsed and view.store.tree.complete:
             self._collapsed.intersection_update(view.store.tree.nodes)
         self._flatten()
@@ -111,8 +116,14 @@ class TreeView(Listing):
     def row_version(self, index: int) -> object:
         """Everything that a row is drawn from and that can change."""
         look, row = self._look, self._rows[index]
-        ago = used_ago(row.node, look)
-        return row, look.bytes_per_token, look.client, look.largest, ago
+        node, shown = row.node, self._shown_columns
+        return (
+            *(node.id, node.state, node.steps, node.why, node.tokens, node.locks, node.hits),
+            *(node.agents, node.depth, row.level, row.expanded, row.matched, row.ghost),
+            *(look.client, look.bytes_per_token),
+            used_ago(node, look) if Sorted.USED in shown else "",
+            look.largest if "size" in shown else 0,
+        )
 
     def row_line(self, index: int, placed: list[Placed]) -> Line:
         """The cells of a node."""
@@ -135,12 +146,13 @@ class TreeView(Listing):
         """Why no node is shown."""
         if self._store.tree.nodes:
             return "no node matches the filter (esc clears it)"
-        return "the tree is empty" if self._store.frame else "waiting for the first frame"
+        return "the tree is empty" if self._store.frame else NO_FRAME
 
     def placed(self, width: int) -> list[Placed]:
         """The columns that there is room for."""
         if self._placed[0] != width:
             self._placed = (width, place(COLUMNS, width))
+            self._shown_columns = frozenset(column.name for column, _ in self._placed[1])
         return self._placed[1]
 
     # Keys
@@ -204,15 +216,14 @@ class TreeView(Listing):
                 return
 
 
-def _look(view: View, newest: float) -> Look:
-    frame = view.store.frame
-    clients = {agent.client for agent in frame.agents} if frame else set()
+def _look(view: View, newest: float, *, with_size: bool) -> Look:
+    frame, nodes = view.store.frame, view.store.tree.nodes
     latest = max((node.last_access for node in frame.nodes), default=0.0) if frame else 0.0
     return Look(
         glyphs=view.glyphs,
         plain=view.plain,
         bytes_per_token=frame.bytes_per_token if frame else 0,
-        client=next(iter(clients)) if len(clients) == 1 else None,
+        client=only_client(frame.agents) if frame else None,
         newest=max(latest, newest),
-        largest=max(map(_TOKENS, view.store.tree.nodes.values()), default=0),
+        largest=max(map(_TOKENS, nodes.values()), default=0) if with_size else 0,
     )

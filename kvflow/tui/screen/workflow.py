@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 
 from kvflow.frames import AgentState, RunState
+from kvflow.graph import MAX_STEPS
+from kvflow.tui.owners import applications, warmed_words
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.columns import Column, header, line_of, place
-from kvflow.tui.screen.ink import Ink, Line, Piece, fit
-from kvflow.tui.screen.panels.agents import order, prefix_bar, steps_cell
+from kvflow.tui.screen.ink import Ink, Line, Piece, cut
+from kvflow.tui.screen.panels.agents import prefix_bar, steps_cell
 from kvflow.tui.screen.view import View
+from kvflow.tui.words import NO_AGENT, NO_FRAME
 
 _MOST_STEPS = 12  # that are drawn one by one
 _MOST_RUNS = 100
@@ -15,7 +18,7 @@ _AGENTS = (
     Column("agent", "agent", 14, right=False, stretch=True),
     Column("now", "speaks", 10, right=False),
     Column("steps", "steps", 5),
-    Column("lane", "until it speaks", _MOST_STEPS + 1, right=False, rank=4),
+    Column("lane", "to its turn", _MOST_STEPS + 1, right=False, rank=4),
     Column("bar", "prefix", 12, right=False, stretch=True),
     Column("device", "device", 6, rank=1),
     Column("host", "host", 6, rank=1),
@@ -29,15 +32,17 @@ def draw(view: View, width: int, height: int) -> list[Line]:
     """A block for each client: its agents by steps, then its runs. Who speaks first is first."""
     del height
     frame = view.store.frame
-    if frame is None or not frame.agents:
-        return [[Piece("no agent has called yet: calls need a tag (kvflow.client)", Ink.MUTED)]]
+    if frame is None:
+        return [[Piece(NO_FRAME, Ink.MUTED)]]
     lines: list[Line] = []
-    for client in dict.fromkeys(agent.client for agent in sorted(frame.agents, key=order)):
-        agents = sorted((one for one in frame.agents if one.client == client), key=order)
+    known = applications(frame.agents)
+    for client in dict.fromkeys(agent.client for agent in known):
+        agents = [agent for agent in known if agent.client == client]
         runs = [run for run in frame.run_states if run.client == client]
-        lines += _client(view, client, agents, runs, width)
-        lines.append([])
-    return lines
+        lines += [*_client(view, client, agents, runs, width), []]
+    if not known:
+        lines.append([Piece(NO_AGENT, Ink.MUTED)])
+    return [*lines, [Piece(warmed_words(frame.agents), Ink.MUTED)]]
 
 
 def _client(
@@ -56,7 +61,7 @@ def _client(
     lines = [title, header(placed), *rows]
     if runs:
         lines += [[], [Piece("runs", Ink.ACCENT)]]
-        lines += [_run(run, width) for run in runs[:_MOST_RUNS]]
+        lines += [_run(run, width, view.ellipsis) for run in runs[:_MOST_RUNS]]
         if len(runs) > _MOST_RUNS:
             lines.append([Piece(f"and {len(runs) - _MOST_RUNS} more", Ink.MUTED)])
     return lines
@@ -72,7 +77,7 @@ def _agent(view: View, agent: AgentState, bar_width: int, name_width: int) -> di
         "now": _speaks(view, agent),
         "steps": steps_cell(agent.steps),
         "lane": _lane(view, agent.steps),
-        "bar": prefix_bar(agent, view.glyphs, bar_width),
+        "bar": prefix_bar([agent], view.glyphs, bar_width),
         "device": [Piece(figures.tokens(agent.device_tokens), Ink.DEVICE)] if known else [],
         "host": [Piece(figures.tokens(agent.host_tokens), Ink.HOST)] if known else [],
         "absent": [Piece(figures.tokens(absent), Ink.MUTED)] if known else [],
@@ -92,14 +97,14 @@ def _speaks(view: View, agent: AgentState) -> Line:
 
 def _lane(view: View, steps: int | None) -> Line:
     """One block a step that lies between now and the agent's next call."""
-    if not steps:
+    if not steps or steps >= MAX_STEPS:
         return []
     more = "+" if steps > _MOST_STEPS else ""
     blocks = view.glyphs.bar[1] * min(steps, _MOST_STEPS)
     return [Piece(blocks + more, Ink.ACCENT if steps <= 1 else Ink.MUTED)]
 
 
-def _run(run: RunState, width: int) -> Line:
+def _run(run: RunState, width: int, ellipsis: str) -> Line:
     line = [Piece(f"{run.run:<14} ", Ink.MUTED)]
     if run.expected:
         line.append(Piece("expected  ", Ink.MUTED))
@@ -109,5 +114,8 @@ def _run(run: RunState, width: int) -> Line:
         line.append(Piece(f"{agent}{f' x{calls}' if calls > 1 else ''}  ", Ink.ACCENT))
     waiting = [(steps, agent) for agent, steps in run.steps.items() if agent not in run.in_flight]
     for steps, agent in sorted(waiting):
-        line += [Piece(f"{agent} "), Piece(f"{steps}  ", Ink.STRONG if steps <= 1 else Ink.MUTED)]
-    return fit(line, width)
+        line += [
+            Piece(f"{agent} "),
+            Piece(f"{figures.steps(steps)}  ", Ink.STRONG if steps <= 1 else Ink.MUTED),
+        ]
+    return cut(line, width, ellipsis)

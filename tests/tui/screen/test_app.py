@@ -3,7 +3,8 @@ import re
 
 import pytest
 from support.top_app import page, shown, text
-from support.top_scene import Played, Scripted, frame_at, life
+from support.top_scene import frame_at, life
+from support.top_sources import Played, Scripted
 
 from kvflow.errors import KvflowError
 from kvflow.frames import Frame
@@ -130,8 +131,8 @@ async def test_server_that_is_not_there_is_said_and_asked_for_again():
             if "DISCONNECTED (retry" in text(pilot)[0]:
                 break
         assert "DISCONNECTED (retry" in text(pilot)[0]
-        assert "hint" in text(pilot)[1]
-        assert "waiting for the first frame" in page(pilot)
+        assert text(pilot)[2].startswith(" hint: ")
+        assert "no frame yet" in page(pilot)
 
 
 # Files
@@ -200,6 +201,15 @@ async def test_palette_lists_what_keys_do(key):
         await pilot.press("enter")
         await pilot.pause()
         assert pilot.app.screen.tree_view.shown.flat
+
+
+async def test_palette_of_a_live_server_has_nothing_for_recordings():
+    async with shown(Scripted(FEW)) as pilot:
+        live = [command.title for command in pilot.app.get_system_commands(pilot.app.screen)]
+    async with shown(Played(FEW)) as pilot:
+        played = [command.title for command in pilot.app.get_system_commands(pilot.app.screen)]
+    assert set(played) - set(live) == {"A frame back", "A frame on", "10 s back", "10 s on"}
+    assert set(live) <= set(played)
 
 
 async def test_capital_t_offers_themes():

@@ -59,6 +59,21 @@ def test_banner_of_a_source_that_is_not_well_says_so_in_words(link):
     assert inks_of(shown, "the reason") == {Ink.ERROR}
 
 
+@pytest.mark.parametrize("height", [3, ROOMY])
+def test_banner_whose_hint_has_no_room_beside_the_reason_has_it_below(height):
+    status = Status(Link.STALE, "STALE 4 s", "why " * 5, "hint " * 9)
+    shown = text_of(lines(NOW._replace(status=status), width=60, height=height)).splitlines()
+    assert len(shown) == height
+    assert shown[1] == ("why " * 5).rstrip()
+    assert shown[2] == f"hint: {'hint ' * 9}".rstrip()
+
+
+def test_banner_reason_that_has_no_room_ends_in_an_ellipsis():
+    status = Status(Link.GARBAGE, "GARBAGE", "x" * 90)
+    shown = text_of(lines(NOW._replace(status=status), width=60)).splitlines()
+    assert shown[1] == "x" * 59 + "…"
+
+
 def test_banner_says_paused_only_while_the_source_is_well():
     assert "PAUSED" in text_of(lines(NOW._replace(paused=True)))
     gone = NOW._replace(paused=True, status=Status(Link.DISCONNECTED, "DISCONNECTED"))

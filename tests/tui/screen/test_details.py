@@ -1,6 +1,7 @@
-from support.top_app import shown, text
+from support.top_app import page, shown, text
 from support.top_pictures import text_of, view_of
-from support.top_scene import Scripted, evictions_at, frame_at, life, node
+from support.top_scene import evictions_at, frame_at, life, node
+from support.top_sources import Scripted
 
 from kvflow.frames import State
 from kvflow.tui.explain import why_evicted
@@ -36,11 +37,11 @@ def test_details_tell_each_state_and_how_long_it_lasted():
         frame_at(moment, nodes=(node(5, state=state),)) for moment, state in enumerate(states)
     ]
     lines = drawn(frames, 5).splitlines()
-    at = lines.index("states")
+    at = lines.index("states, the latest first")
     assert [line.split() for line in lines[at + 1 : at + 4]] == [
         [".", "H", "host", "for", "0.0s"],
         ["@", "M", "mirrored", "for", "2.0s,", "until", "0.0s", "ago"],
-        ["#", "D", "device", "until", "2.0s", "ago"],
+        ["#", "D", "device", "since", "it", "was", "first", "seen,", "until", "2.0s", "ago"],
     ]
 
 
@@ -77,6 +78,22 @@ async def test_details_keep_up_with_the_server():
         pilot.app._show()
         await pilot.pause()
         assert text(pilot) != before
+
+
+async def test_details_of_a_node_that_leaves_keep_what_was_known():
+    async with shown(Scripted(life(2))) as pilot:
+        await pilot.press("down", "enter")
+        pilot.app._store.apply(frame_at(2, nodes=()))
+        pilot.app._show()
+        await pilot.pause()
+        told = [
+            "it has left the tree, and nothing more is known of it",
+            "as it was last seen",
+            "path from the root",
+        ]
+        at = [page(pilot).find(words) for words in told]
+        assert -1 not in at
+        assert at == sorted(at)
 
 
 async def test_details_y_copies_the_id():

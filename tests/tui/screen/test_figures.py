@@ -16,6 +16,11 @@ def test_size_any_number_takes_at_most_6_characters(count):
     assert len(figures.size(count)) <= 6
 
 
+@pytest.mark.parametrize(("count", "text"), [(0, "0"), (63, "63"), (64, "64+")])
+def test_steps_that_may_never_be_taken_are_marked(count, text):
+    assert figures.steps(count) == text
+
+
 @given(st.floats(0, 10**6))
 def test_seconds_any_duration_takes_at_most_4_characters(count):
     assert len(figures.seconds(count)) <= 4

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kvflow.tui.screen.ink import Ink, Piece, apart, fit, shorten, width_of
+from kvflow.tui.screen.ink import Ink, Piece, apart, cut, fit, shorten, width_of
 
 texts = st.text(alphabet="ab é漢●", max_size=12)
 lines = st.lists(st.builds(Piece, texts, st.sampled_from(Ink)), max_size=6)
@@ -18,6 +18,16 @@ def test_fit_line_that_is_narrower_keeps_its_text_in_front(line, width):
     text = "".join(piece.text for piece in line)
     if cell_len(text) <= width:
         assert "".join(piece.text for piece in fit(line, width)).startswith(text)
+
+
+@given(lines, st.integers(0, 40))
+def test_cut_any_line_takes_exactly_the_width(line, width):
+    assert width_of(cut(line, width)) == width
+
+
+def test_cut_line_that_has_no_room_ends_in_an_ellipsis():
+    assert "".join(piece.text for piece in cut([Piece("plan"), Piece("ner")], 6)) == "plann…"
+    assert cut([Piece("plan"), Piece("ner")], 7) == [Piece("plan"), Piece("ner")]
 
 
 @given(texts, st.integers(0, 12))

@@ -2,7 +2,8 @@
 
 import pytest
 from support.top_app import page, shown, text
-from support.top_scene import Scripted, life
+from support.top_scene import life
+from support.top_sources import Scripted
 
 from kvflow.tui.config import ConfigError, load
 from kvflow.tui.filter import parse

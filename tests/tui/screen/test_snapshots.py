@@ -3,7 +3,8 @@
 import pytest
 from support.svg_snapshot import SvgSnapshot, normalised
 from support.top_app import NARROW, ROOMY, WIDE, shown
-from support.top_scene import Scripted, large_frame, life
+from support.top_scene import large_frame, life
+from support.top_sources import Scripted
 
 from kvflow.telemetry.model import Gpu, Host, Sample
 from kvflow.tui.options import ScreenOptions
@@ -63,7 +64,7 @@ async def look(source=None, size=WIDE, keys=(), theme="kvflow", **other):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     "keys",
-    [[], ["w"], ["down", "down", "enter"], ["question_mark"]],
+    [[], ["w"], ["down", "enter"], ["question_mark"]],
     ids=["tree", "workflow", "details", "help"],
 )
 async def test_view(pictures, size, keys):

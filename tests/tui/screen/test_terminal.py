@@ -15,7 +15,8 @@ from kvflow.tui.store import Store
 KVFLOW = Path(sys.executable).with_name("kvflow")
 TESTS = Path(__file__).parents[2]
 CRASH = """
-from support.top_scene import Scripted, life
+from support.top_scene import life
+from support.top_sources import Scripted
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.screen.app import run
 

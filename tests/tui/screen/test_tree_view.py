@@ -2,7 +2,8 @@
 
 import pytest
 from support.top_app import NARROW, page, shown, text
-from support.top_scene import ROOT, Scripted, frame_at, large_frame, life, node
+from support.top_scene import ROOT, frame_at, large_frame, life, node
+from support.top_sources import Scripted
 
 from kvflow.tui.filter import parse
 from kvflow.tui.options import ScreenOptions

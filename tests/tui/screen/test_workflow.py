@@ -1,4 +1,5 @@
 import msgspec
+from support.frames import make_agent
 from support.top_pictures import inks_of, text_of, view_of
 from support.top_scene import agents_at, frame_at
 
@@ -27,7 +28,7 @@ def test_workflow_who_speaks_now_and_next_is_said():
 
 def test_workflow_draws_a_block_for_each_step_until_an_agent_speaks():
     lines = text_of(lines_at(2, width=120)).splitlines()
-    lane = lines[1].index("until it speaks"[:13])
+    lane = lines[1].index("to its turn")
     assert [line[lane : lane + 4].strip() for line in lines[2:6]] == ["", "=", "==", "==="]
 
 
@@ -66,6 +67,30 @@ def test_workflow_many_runs_end_in_how_many_more():
 
 def test_workflow_without_agents_says_what_is_missing():
     assert "calls need a tag" in text_of(lines_at(0, agents=()))
+
+
+def test_workflow_agent_that_no_path_leads_to_has_no_lane():
+    far = make_agent("peer/writer", 64)
+    shown = words(lines_at(0, width=120, agents=(far,)))
+    assert shown[2][:3] == ["writer", "64+", "unknown"]
+
+
+def test_workflow_says_what_was_warmed_for_nobody_yet_and_has_no_block_for_it():
+    warmed = make_agent("kvflow-warm/writer", None, prefix_tokens=9, end=77)
+    text = text_of(lines_at(0, agents=(warmed, *frame_at(0).agents)))
+    assert text.splitlines()[-1] == "warmed, and asked for by nobody yet: writer"
+    assert "kvflow-warm" not in text
+
+
+def test_workflow_before_the_first_frame_says_so():
+    assert text_of(draw(view_of([]), 78, 20)) == "no frame yet"
+
+
+def test_workflow_run_that_has_no_room_ends_in_an_ellipsis():
+    lines = text_of(lines_at(0, width=60)).splitlines()
+    [run] = [line for line in lines if line.startswith("r43")]
+    assert run.endswith("..")
+    assert len(run) == 60
 
 
 def test_workflow_lines_are_no_wider_than_the_view():

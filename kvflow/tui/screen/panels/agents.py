@@ -1,12 +1,15 @@
 """Agents: when each speaks next, and where its fixed prefix is."""
 
+from collections.abc import Sequence
+
 from kvflow.frames import AgentState
 from kvflow.tui.glyphs import Glyphs
+from kvflow.tui.owners import applications, only_client, warmed
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import Part, bar
 from kvflow.tui.screen.columns import Column
 from kvflow.tui.screen.ink import Ink, Line, Piece
-from kvflow.tui.screen.table import Row, Widths
+from kvflow.tui.screen.table import Row, Rows, Widths
 from kvflow.tui.screen.view import View
 
 EMPTY = "no agent has called yet"
@@ -21,50 +24,70 @@ COLUMNS = (
 )
 
 
-def rows(view: View, widths: Widths) -> list[Row]:
-    """One row an agent: who speaks first comes first."""
+def rows(view: View, widths: Widths) -> Sequence[Row]:
+    """One row an agent, who speaks first first; then one for all that nobody but a warming had."""
     frame = view.store.frame
-    agents = sorted(frame.agents, key=order) if frame else []
-    return [Row(_cells(agent, view, widths), agent.end) for agent in agents]
+    if frame is None:
+        return []
+    client, silent = only_client(frame.agents), warmed(frame.agents)
+
+    def row(agent: AgentState | None) -> Row:
+        if agent is None:
+            return Row(_warmed(silent, view, widths))
+        return Row(_cells(agent, client, view, widths), agent.end)
+
+    return Rows([*applications(frame.agents), *([None] if silent else [])], row)
 
 
-def order(agent: AgentState) -> tuple[float, str, str]:
-    """Sorts by steps; those without a live run come last."""
-    steps = float("inf") if agent.steps is None else agent.steps
-    return steps, agent.client, agent.agent
+def title(view: View) -> str:
+    """Whose agents they are, where the rows do not say it."""
+    frame = view.store.frame
+    client = only_client(frame.agents) if frame else None
+    return f"agents of {client}" if client else "agents"
 
 
-def prefix_bar(agent: AgentState, glyphs: Glyphs, width: int) -> Line:
-    """How much of the prefix is on the device, only on the host, and nowhere."""
-    if not agent.prefix_tokens:
+def prefix_bar(agents: Sequence[AgentState], glyphs: Glyphs, width: int) -> Line:
+    """How much of their prefixes is on the device, only on the host, and nowhere."""
+    prefix = sum(agent.prefix_tokens for agent in agents)
+    if not prefix:
         return [Piece("unknown", Ink.MUTED)]
     full, half, faint = glyphs.bar[:3]
-    absent = max(agent.prefix_tokens - agent.device_tokens - agent.host_tokens, 0)
+    device = sum(agent.device_tokens for agent in agents)
+    host = sum(agent.host_tokens for agent in agents)
     parts = [
-        Part(agent.device_tokens, full, Ink.DEVICE),
-        Part(agent.host_tokens, half, Ink.HOST),
-        Part(absent, faint, Ink.MUTED),
+        Part(device, full, Ink.DEVICE),
+        Part(host, half, Ink.HOST),
+        Part(max(prefix - device - host, 0), faint, Ink.MUTED),
     ]
-    return bar(parts, agent.prefix_tokens, width)
+    return bar(parts, prefix, width)
 
 
 def steps_cell(steps: int | None) -> Line:
     """Steps as a number; the nearer, the stronger."""
     if steps is None:
         return [Piece("-", Ink.MUTED)]
-    return [Piece(str(steps), Ink.STRONG if steps <= 1 else Ink.PLAIN)]
+    return [Piece(figures.steps(steps), Ink.STRONG if steps <= 1 else Ink.PLAIN)]
 
 
-def _cells(agent: AgentState, view: View, widths: Widths) -> dict[str, Line]:
+def _cells(agent: AgentState, client: str | None, view: View, widths: Widths) -> dict[str, Line]:
     asked = agent.hit_device_tokens + agent.hit_host_tokens + agent.computed_tokens
     hit = (agent.hit_device_tokens + agent.hit_host_tokens) / asked if asked else None
-    name = figures.agent(f"{agent.client}/{agent.agent}", widths["agent"], view.ellipsis)
+    full_name = f"{agent.client}/{agent.agent}"
+    name = figures.agent(full_name, widths["agent"], view.ellipsis, client)
     return {
         "agent": [Piece(name, Ink.PLAIN if agent.steps is not None else Ink.MUTED)],
         "steps": steps_cell(agent.steps),
         "calls": [Piece(str(agent.in_flight), Ink.ACCENT)] if agent.in_flight else [],
-        "bar": prefix_bar(agent, view.glyphs, widths.get("bar", 0)),
+        "bar": prefix_bar([agent], view.glyphs, widths.get("bar", 0)),
         "tokens": [Piece(figures.tokens(agent.prefix_tokens))],
         "hits": [Piece(figures.share(hit))],
         "runs": [Piece(str(agent.runs), Ink.PLAIN if agent.runs else Ink.MUTED)],
+    }
+
+
+def _warmed(agents: Sequence[AgentState], view: View, widths: Widths) -> dict[str, Line]:
+    return {
+        "agent": [Piece(f"{len(agents)} warmed", Ink.MUTED)],
+        "steps": steps_cell(None),
+        "bar": prefix_bar(agents, view.glyphs, widths.get("bar", 0)),
     }

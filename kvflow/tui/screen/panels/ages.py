@@ -7,13 +7,16 @@ from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import area
 from kvflow.tui.screen.ink import Ink, Line, Piece, apart
 from kvflow.tui.screen.view import View
+from kvflow.tui.words import NO_FRAME
 
 
 def draw(view: View, width: int, height: int) -> list[Line]:
     """Hits stand on the axis of ages, evictions hang from it; where they overlap, KV is evicted
     that is still asked for, so the pool is too small.
     """  # noqa: D205 - one sentence
-    curves = view.store.history.ages(view.window_s)
+    frame, curves = view.store.frame, view.store.history.ages(view.window_s)
+    if frame is None:
+        return [[Piece(NO_FRAME, Ink.MUTED)]]
     if curves is None:
         return [[Piece("the server does not tell", Ink.MUTED)]]
     buckets = len(curves.bounds_s) + 1
@@ -40,10 +43,13 @@ def _wide(shares: Sequence[float], cells: int) -> list[float]:
 
 
 def _legend(curves: AgeCurves, width: int) -> Line:
-    left = [Piece("hit", Ink.DEVICE), Piece(" over ", Ink.MUTED), Piece("evicted", Ink.OFFLOADING)]
-    if curves.hit is None or curves.evicted is None:
-        none = "no hit" if curves.hit is None else "no eviction"
-        return apart(left, [Piece(none, Ink.MUTED)], width)
+    hit, evicted = Piece("hit", Ink.DEVICE), Piece("evicted", Ink.OFFLOADING)
+    if curves.evicted is None:
+        none = "nothing was hit or lost" if curves.hit is None else "nothing lost but spent KV"
+        return apart([hit] if curves.hit else [], [Piece(none, Ink.MUTED)], width)
+    if curves.hit is None:
+        return apart([evicted], [Piece("nothing was hit", Ink.MUTED)], width)
+    left = [hit, Piece(" over ", Ink.MUTED), evicted]
     overlap = sum(map(min, curves.hit, curves.evicted))
     right = [Piece("overlap ", Ink.MUTED), Piece(figures.share(overlap), Ink.STRONG)]
     return apart(left, right, width)

@@ -1,10 +1,12 @@
 """Evictions: what had to go, why it was first, and whether it was asked for again."""
 
+from collections.abc import Sequence
+
 from kvflow.frames import EvictionRecord, Why
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.columns import Column
 from kvflow.tui.screen.ink import Ink, Line, Piece
-from kvflow.tui.screen.table import Row, Widths
+from kvflow.tui.screen.table import Row, Rows, Widths
 from kvflow.tui.screen.view import View
 
 EMPTY = "nothing was evicted yet"
@@ -21,11 +23,11 @@ COLUMNS = (
 _REGRET = "again"
 
 
-def rows(view: View, widths: Widths) -> list[Row]:
+def rows(view: View, widths: Widths) -> Sequence[Row]:
     """One row an eviction, the newest first."""
     del widths  # every cell is short
     frame = view.store.frame
-    return [Row(_cells(one), one.node) for one in reversed(frame.evictions)] if frame else []
+    return Rows(frame.evictions[::-1] if frame else (), lambda one: Row(_cells(one), one.node))
 
 
 def summary(view: View) -> str:
@@ -38,15 +40,15 @@ def summary(view: View) -> str:
 
 
 def _cells(record: EvictionRecord) -> dict[str, Line]:
-    steps = [Piece(str(record.steps))] if record.why is Why.STEPS else []
-    dropped = record.outcome == "dropped"
+    steps = [Piece(figures.steps(record.steps))] if record.why is Why.STEPS else []
+    lost = record.outcome == "dropped" and record.why is not Why.SPENT
     return {
         "node": [Piece(f"#{record.node}", Ink.MUTED)],
         "tier": [Piece(record.tier, Ink.DEVICE if record.tier == "device" else Ink.HOST)],
         "tokens": [Piece(figures.tokens(record.tokens))],
         "why": [Piece(record.why)],
         "steps": steps,
-        "outcome": [Piece(record.outcome, Ink.WARNING if dropped else Ink.MUTED)],
+        "outcome": [Piece(record.outcome, Ink.WARNING if lost else Ink.MUTED)],
         "age": [Piece(figures.seconds(record.age_s), Ink.MUTED)],
         "regret": [Piece(_REGRET, Ink.ERROR)] if record.regret else [],
     }

@@ -1,5 +1,7 @@
 """Where the tokens of admitted prompts were found, over time."""
 
+from kvflow.frames import State
+from kvflow.tui.glyphs import LETTERS
 from kvflow.tui.history import Point
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import Part, legend, stacked
@@ -8,6 +10,7 @@ from kvflow.tui.screen.series import series
 from kvflow.tui.screen.view import View
 
 _NAMES = ("device", "host", "computed")
+_SHORT = (LETTERS[State.DEVICE], LETTERS[State.HOST], "new")
 _INKS = (Ink.DEVICE, Ink.HOST, Ink.MUTED)
 
 
@@ -36,7 +39,5 @@ def _latest(view: View) -> Point | None:
 def _legend(view: View, point: Point | None, width: int) -> Line:
     shares = (None,) * 3 if point is None else (point.device_hits, point.host_hits, point.computed)
     parts = zip(_NAMES, shares, view.glyphs.bar, _INKS, strict=False)
-    return legend(
-        [(name, figures.share(share), Part(0, glyph, ink)) for name, share, glyph, ink in parts],
-        width,
-    )
+    named = [(name, figures.share(share), Part(0, glyph, ink)) for name, share, glyph, ink in parts]
+    return legend(named, width, _SHORT)

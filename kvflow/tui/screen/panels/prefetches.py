@@ -1,10 +1,13 @@
 """Prefetches: what is brought back ahead of need, for whom, and whether it was in time."""
 
-from kvflow.frames import PrefetchRecord, PrefetchStatus
+from collections.abc import Sequence
+
+from kvflow.frames import Frame, PrefetchRecord, PrefetchStatus
+from kvflow.tui.owners import only_client
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.columns import Column
 from kvflow.tui.screen.ink import Ink, Line, Piece
-from kvflow.tui.screen.table import Row, Widths
+from kvflow.tui.screen.table import Row, Rows, Widths
 from kvflow.tui.screen.view import View
 
 EMPTY = "nothing was prefetched yet"
@@ -25,7 +28,7 @@ _INKS = {
 }
 
 
-def rows(view: View, widths: Widths) -> list[Row]:
+def rows(view: View, widths: Widths) -> Sequence[Row]:
     """One row a prefetch: those on their way in the order of their start, then the newest first."""
     frame = view.store.frame
     if frame is None:
@@ -33,7 +36,8 @@ def rows(view: View, widths: Widths) -> list[Row]:
     loading = [one for one in frame.prefetches if one.status is PrefetchStatus.LOADING]
     ended = [one for one in frame.prefetches if one.status is not PrefetchStatus.LOADING]
     shown = [*loading, *reversed(ended)]
-    return [Row(_cells(one, frame.bytes_per_token, view, widths), one.node) for one in shown]
+    client = only_client(frame.agents)
+    return Rows(shown, lambda one: Row(_cells(one, frame, client, view, widths), one.node))
 
 
 def summary(view: View) -> str:
@@ -46,19 +50,20 @@ def summary(view: View) -> str:
     late = counters.prefetched_late_tokens / counters.prefetched_tokens
     wasted = counters.prefetched_wasted_tokens / counters.prefetched_tokens
     parts = (figures.share(used), figures.share(late), figures.share(wasted))
-    return "used {} late {} wasted {}".format(*parts)
+    return "used {} ({} late) wasted {}".format(*parts)
 
 
 def _cells(
-    record: PrefetchRecord, bytes_per_token: int, view: View, widths: Widths
+    record: PrefetchRecord, frame: Frame, client: str | None, view: View, widths: Widths
 ) -> dict[str, Line]:
     quiet = record.status is PrefetchStatus.USED
     ink = Ink.MUTED if quiet else Ink.PLAIN
+    name = figures.agent(record.agent, widths["agent"], view.ellipsis, client)
     return {
         "status": [Piece(record.status, _INKS[record.status])],
-        "agent": [Piece(figures.agent(record.agent, widths["agent"], view.ellipsis), ink)],
-        "steps": [Piece(str(record.steps), ink)],
+        "agent": [Piece(name, ink)],
+        "steps": [Piece(figures.steps(record.steps), ink)],
         "tokens": [Piece(figures.tokens(record.tokens), ink)],
-        "bytes": [Piece(figures.size(record.tokens * bytes_per_token), ink)],
+        "bytes": [Piece(figures.size(record.tokens * frame.bytes_per_token), ink)],
         "node": [Piece(f"#{record.node}", Ink.MUTED)],
     }

@@ -25,7 +25,22 @@ def test_ages_overlap_is_what_both_curves_cover():
 
 
 def test_ages_without_an_eviction_says_so():
-    assert "no eviction" in text_of(draw(view((5, 0, 0), (0, 0, 0)), 40, 6))
+    first = text_of(draw(view((5, 0, 0), (0, 0, 0)), 40, 6)).splitlines()[0]
+    assert first.split() == ["hit", "nothing", "lost", "but", "spent", "KV"]
+
+
+def test_ages_without_a_hit_says_so():
+    first = text_of(draw(view((0, 0, 0), (5, 0, 0)), 26, 6)).splitlines()[0]
+    assert first.split() == ["evicted", "nothing", "was", "hit"]
+
+
+def test_ages_where_nothing_has_happened_says_so_in_a_narrow_panel_too():
+    first = text_of(draw(view((0, 0, 0), (0, 0, 0)), 26, 6)).splitlines()[0]
+    assert first.split() == ["nothing", "was", "hit", "or", "lost"]
+
+
+def test_ages_before_the_first_frame_say_that_there_is_none():
+    assert text_of(draw(view_of([]), 40, 6)) == "no frame yet"
 
 
 def test_ages_of_a_server_that_does_not_tell_says_so():

@@ -12,7 +12,7 @@ def drawn(width, height, **frame):
     return text_of(draw(view_of([frame], plain=True), width, height)).splitlines()
 
 
-def test_pools_bar_shows_locked_evictable_and_free_to_scale():
+def test_pools_bar_shows_what_is_in_use_evictable_and_free_to_scale():
     assert drawn(32, 7)[1] == "########================........"
 
 
@@ -21,7 +21,7 @@ def test_pools_title_says_the_share_in_use_and_bytes():
 
 
 def test_pools_legend_names_the_parts_where_there_is_room():
-    assert drawn(50, 7)[2] == "#locked 2.0k  =evictable 4.1k  .free 2.0k"
+    assert drawn(50, 7)[2] == "#in use 2.0k  =evictable 4.1k  .free 2.0k"
 
 
 def test_pools_legend_where_it_is_narrow_leaves_out_the_names():
@@ -36,5 +36,16 @@ def test_pools_in_few_lines_leave_out_the_legends():
     assert len(drawn(40, 4, host=DEVICE)) == 4
 
 
-def test_pools_before_the_first_frame_are_blank():
-    assert draw(view_of([]), 40, 7) == []
+def test_pools_what_calls_hold_outside_the_tree_is_in_use():
+    device = Pool(capacity=8192, free=1192, evictable=4000, locked=1000)
+    lines = drawn(50, 7, device=device)
+    assert lines[2].startswith("#in use 3.0k  =evictable 4.0k  .free 1.2k")
+
+
+def test_pools_names_stand_once_between_the_bars_where_it_is_narrow():
+    assert drawn(26, 7, host=DEVICE)[3] == "#in use =evictable .free"
+    assert drawn(20, 7, host=DEVICE)[3] == ""
+
+
+def test_pools_before_the_first_frame_say_that_there_is_none():
+    assert text_of(draw(view_of([]), 40, 7)) == "no frame yet"
