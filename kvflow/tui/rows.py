@@ -113,9 +113,9 @@ class Row(NamedTuple):
 class Rows(Sequence[Row]):
     """The rows of a store as it was when they were made; valid until its next frame."""
 
-    def __init__(self, store: Store, view: View, ids: list[int], levels: list[int]) -> None:
-        self._store, self._view = store, view
-        self._ids, self._levels = ids, levels
+    def __init__(self, store: Store, view: View, ids: list[int]) -> None:
+        self._store, self._view, self._ids = store, view, ids
+        self._levels: dict[int, int] = {}  # of the nodes that were asked for, and those above
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -137,12 +137,26 @@ class Rows(Sequence[Row]):
             expanded = node_id not in self._view.collapsed
         return Row(
             node=node,
-            level=self._levels[index],
+            level=0 if self._view.flat else self._level(node),
             expanded=expanded,
             matched=self._view.filter.matches(node),
             ghost=ghost,
             freshness=store.freshness(node_id),
         )
+
+    def _level(self, node: Node) -> int:
+        """How many nodes are above. O(those of which nobody has asked yet)."""
+        nodes, levels = self._store.tree.nodes, self._levels
+        path: list[int] = []
+        above: Node | None = node
+        while above is not None and above.id not in levels:
+            path.append(above.id)
+            above = nodes.get(above.parent)
+        level = -1 if above is None else levels[above.id]
+        for node_id in reversed(path):
+            level += 1
+            levels[node_id] = level
+        return level
 
     def id_at(self, index: int) -> int:
         """The id of the node in a row."""
@@ -163,9 +177,8 @@ def flatten(store: Store, view: View) -> Rows:
         ids = [node.id for node in sorted(nodes, key=_KEYS[view.sort.column])]
         if view.sort.descending:
             ids.reverse()
-        return Rows(store, view, ids, [0] * len(ids))
-    ids, levels = _walk(store, view)
-    return Rows(store, view, ids, levels)
+        return Rows(store, view, ids)
+    return Rows(store, view, _walk(store, view))
 
 
 def keep_selection(before: Rows, selected: int, now: Rows) -> int | None:
@@ -188,30 +201,25 @@ def keep_selection(before: Rows, selected: int, now: Rows) -> int | None:
     return min(was or 0, len(now) - 1) if len(now) else None
 
 
-def _walk(store: Store, view: View) -> tuple[list[int], list[int]]:
-    """Ids and levels, depth first. Bare numbers only: there may be fifty thousand."""
-    tree, collapsed, links = store.tree, view.collapsed, store.tree.links
+def _walk(store: Store, view: View) -> list[int]:
+    """Ids, depth first. Bare numbers only: there may be fifty thousand."""
+    tree, collapsed, links_of = store.tree, view.collapsed, store.tree.links.get
     in_order = _order(store, view)
     ghosts = _ghosts_by_parent(store, view.filter)
     ids = [one for parent in ghosts if parent not in tree.nodes for one in ghosts[parent]]
-    levels = [0] * len(ids)
-    todo = [iter(in_order(tree.tops()))]
+    todo = in_order(tree.tops())[::-1]
+    following, show = todo.pop, ids.append
     while todo:
-        level = len(todo) - 1
-        for node_id in todo[-1]:
-            ids.append(node_id)
-            levels.append(level)
-            if node_id in collapsed:
-                continue
-            if node_id in ghosts:
-                ids.extend(ghosts[node_id])
-                levels.extend([level + 1] * len(ghosts[node_id]))
-            if node_id in links:
-                todo.append(iter(in_order(links[node_id])))
-                break
-        else:
-            todo.pop()
-    return ids, levels
+        node_id = following()
+        show(node_id)
+        if node_id in collapsed:
+            continue
+        if node_id in ghosts:
+            ids += ghosts[node_id]
+        below = links_of(node_id)
+        if below is not None:
+            todo += in_order(below)[::-1]
+    return ids
 
 
 def _order(store: Store, view: View) -> Callable[[Collection[int]], list[int]]:

@@ -62,7 +62,7 @@ class Store:
         self.latest = Change({}, [])
         self._changed_at: dict[int, int] = {}
         self._changed: deque[list[int]] = deque(maxlen=FRESH_FRAMES)
-        self._past: dict[int, deque[Past]] = {}
+        self._past: dict[int, tuple[Past, ...]] = {}
         self._subtrees: dict[int, Subtree] = {}
         self._subtrees_of = -1
 
@@ -102,7 +102,7 @@ class Store:
         kept = copy(self)
         kept.tree, kept.ghosts = self.tree.copy(), dict(self.ghosts)
         kept._changed_at = dict(self._changed_at)
-        kept._past = {node_id: past.copy() for node_id, past in self._past.items()}
+        kept._past = dict(self._past)
         return kept
 
     def freshness(self, node_id: int) -> int | None:
@@ -112,7 +112,7 @@ class Store:
 
     def timeline(self, node_id: int) -> tuple[Past, ...]:
         """The states in which a node was before the one it is in, oldest first."""
-        return tuple(self._past.get(node_id, ()))
+        return self._past.get(node_id, ())
 
     def subtree(self, node_id: int) -> Subtree:
         """Sums over a node and what is below it. O(nodes below) once a frame, then O(1).
@@ -155,8 +155,8 @@ class Store:
         self._changed_at.update(dict.fromkeys(fresh, self.version))
 
     def _note(self, before: Node, time_s: float) -> None:
-        past = self._past.setdefault(before.id, deque(maxlen=_TIMELINE))
-        past.append(Past(before.state, time_s))
+        past = self._past.get(before.id, ())[1 - _TIMELINE :]
+        self._past[before.id] = (*past, Past(before.state, time_s))
 
 
 def on_device(node: Node) -> bool:

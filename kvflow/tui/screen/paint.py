@@ -1,6 +1,7 @@
 """From ink to Textual's styles: the one place where a meaning becomes a colour."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, ClassVar
 
 from rich.segment import Segment
@@ -48,13 +49,12 @@ class Painted(Widget):
             self.refresh()
             return
         width = self.room.width
-        changed = [
-            Region(0, y, width, 1)
-            for y, (old, new) in enumerate(zip(before, looks, strict=True))
-            if old != new
-        ]
-        if changed:
-            self.refresh(*changed)
+        changed = [y for y, look in enumerate(looks) if look != before[y]]
+        # Neighbours as one: each region is painted for itself.
+        runs = groupby(enumerate(changed), key=lambda numbered: numbered[1] - numbered[0])
+        regions = [Region(0, run[0][1], width, len(run)) for run in (list(run) for _, run in runs)]
+        if regions:
+            self.refresh(*regions)
 
     def strip(self, line: Iterable[Piece], width: int, component: str | None = None) -> Strip:
         """The line, exactly `width` cells wide.

@@ -37,10 +37,12 @@ def series(
     first = max(last - most + 1, int(points[0].time_s // step))
     sums = [0.0] * (last - first + 1)
     counts = [0] * len(sums)
-    for point in points:
+    for point in reversed(points):
         at = int(point.time_s // step) - first
+        if at < 0:
+            break
         value = pick(point)
-        if at >= 0 and value is not None:
+        if value is not None:
             sums[at] += value
             counts[at] += 1
     values = [0.0] * len(sums)

@@ -1,6 +1,7 @@
 """What the programs of `kvflow top` have in common: look, a person's keys, files, the end."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -70,6 +71,7 @@ class Shell(App[None]):
         """End in peace when somebody asks for it from outside."""
         self.set_class(self.options.ascii, "-ascii")
         if not self.is_headless:
+            gc.freeze()  # what is there by now stays: to look through it again costs a refresh
             terminated = partial(self.exit, return_code=int(ExitCode.TERMINATED))
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, terminated)
 
