@@ -17,7 +17,7 @@ from kvflow.client.records import CallRecord
 from kvflow.errors import KvflowError
 
 _LOOK_S = 0.02
-_APART_S = 0.001  # layers are copied one after another, with less between them
+_APART_S = 0.005  # layers are copied one after another, with less between them
 
 
 class Look(NamedTuple):

@@ -28,7 +28,7 @@ async def test_watching_a_run_takes_copies_from_the_links_notes_for_every_arm(tm
 
 async def test_watching_a_run_takes_layers_of_one_copy_together(tmp_path):
     with BenchServer(mode=None).running() as fake:
-        copies = await watched(fake, tmp_path / "log", (0.5, 0.6), (0.6, 0.7), (0.7001, 0.8))
+        copies = await watched(fake, tmp_path / "log", (0.5, 0.6), (0.6, 0.7), (0.704, 0.8))
     assert [end - start for start, end in copies] == pytest.approx([0.3], abs=1e-6)
 
 

@@ -83,16 +83,17 @@ class Link:
                     time.sleep(busy_until - time.perf_counter())
         time.sleep(max(0.0, busy_until - time.perf_counter()))
         self._busy_until[stream] = busy_until
-        if self._note is not None and _on_host(src_layers[0]):
+        if self._note is not None and _is_to_device(src_layers[0], dst_layers[0]):
             self._note(began, time.perf_counter())
 
 
-def _on_host(layer: torch.Tensor) -> bool:
-    """Whether a layer is the host's: a part of one allocation, where the device's stand alone.
+def _is_to_device(src: torch.Tensor, dst: torch.Tensor) -> bool:
+    """Whether a copy of a layer goes from host to device; both are RAM, and look alike.
 
-    (SGLang's mem_cache/pool_host/mha.py and mla.py against its memory_pool.py.)
+    SGLang's host pool is one allocation for all layers (mem_cache/pool_host/mha.py, mla.py) and
+    mostly larger than the device pool, which has an allocation for each (memory_pool.py).
     """
-    return layer.untyped_storage().nbytes() > layer.nbytes
+    return src.untyped_storage().nbytes() > dst.untyped_storage().nbytes()
 
 
 def from_environment() -> Link:

@@ -69,8 +69,16 @@ def test_copy_that_fails_is_reported_by_the_stream():
         stream.synchronize()
 
 
-def host_layers(count: int, rows: int) -> list:
-    return list(torch.randn(count, rows, 2, 96))
+def device_pool(count: int, rows: int) -> list:
+    """Keys, then values, of a device pool: an allocation for each layer, as SGLang has them."""
+    fused = [torch.randn(2, rows, 2, 96) for _ in range(count)]
+    return [layer[0] for layer in fused] + [layer[1] for layer in fused]
+
+
+def host_pool(count: int, rows: int) -> list:
+    """The same of a host pool: one allocation."""
+    fused = torch.randn(2, count, rows, 2, 96)
+    return [*fused[0], *fused[1]]
 
 
 def test_copies_to_the_device_are_noted_from_begin_to_end(tmp_path, monkeypatch):
@@ -80,26 +88,26 @@ def test_copies_to_the_device_are_noted_from_begin_to_end(tmp_path, monkeypatch)
     the_link, stream, rows = link.from_environment(), streams.Stream(), torch.arange(40)
     began = time.perf_counter()
     for _ in range(2):
-        copy(the_link, stream, host_layers(2, 90), layers(2, 60), rows, rows)
+        copy(the_link, stream, host_pool(2, 60), device_pool(2, 90), rows, rows)
     stream.synchronize()
     ended = time.perf_counter()
     noted = [[float(text) for text in line.split()] for line in log.read_text().splitlines()]
     assert [began, *noted[0], *noted[1], ended] == sorted([began, *noted[0], *noted[1], ended])
     for start, end in noted:
-        assert end - start >= 2 * 40 * 2 * 96 * 4 / 1e6
+        assert end - start >= 4 * 40 * 2 * 96 * 4 / 1e6
 
 
 def test_copies_to_the_host_are_not_noted():
     noted, stream, rows = [], streams.Stream(), torch.arange(40)
     the_link = link.Link(note=lambda *times: noted.append(times))
-    copy(the_link, stream, layers(2, 60), host_layers(2, 90), rows, rows)
+    copy(the_link, stream, device_pool(2, 60), host_pool(2, 90), rows, rows)
     stream.synchronize()
     assert noted == []
 
 
 def test_copy_whose_note_cannot_be_written_goes_through(tmp_path, monkeypatch):
     monkeypatch.setenv("KVFLOW_LINK_LOG", str(tmp_path / "no folder" / "copies.log"))
-    src, dst, rows = host_layers(1, 10), layers(1, 10), torch.arange(10)
+    src, dst, rows = host_pool(2, 10), device_pool(2, 10), torch.arange(10)
     stream = streams.Stream()
     copy(link.from_environment(), stream, src, dst, rows, rows)
     stream.synchronize()
