@@ -130,8 +130,9 @@ FIELDS = {
         "disable_radix_cache",
         "full_tokens_per_layer",
     ),
-    # A flag that is not there any more could not be refused (support.py).
+    # What snapshot.py names, and flags that could not be refused if they were gone (support.py).
     "sglang.srt.server_args:ServerArgs": (
+        "model_path",
         "enable_lmcache",
         "enable_flexkv",
         "enable_unified_cache_external_linker",
