@@ -2,6 +2,7 @@ import time
 
 import pytest
 import torch
+from support import real_cache
 
 from kvflow.engine.cpu import link, streams
 
@@ -95,6 +96,16 @@ def test_copies_to_the_device_are_noted_from_begin_to_end(tmp_path, monkeypatch)
     assert [began, *noted[0], *noted[1], ended] == sorted([began, *noted[0], *noted[1], ended])
     for start, end in noted:
         assert end - start >= 4 * 40 * 2 * 96 * 4 / 1e6
+
+
+@pytest.mark.parametrize("page_size", [1, 16])
+def test_direction_of_a_copy_shows_in_the_pools_of_sglang(page_size):
+    cache = real_cache.build(page_size, tokens=256, host_ratio=1.5, core="python")
+    host, device = real_cache.host_pool(cache), cache.cache_controller.mem_pool_device
+    for kind in ("k_buffer", "v_buffer"):
+        for ours, theirs in zip(getattr(host, kind), getattr(device, kind), strict=True):
+            assert link._is_to_device(ours, theirs)
+            assert not link._is_to_device(theirs, ours)
 
 
 def test_copies_to_the_host_are_not_noted():
