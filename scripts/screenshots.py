@@ -3,6 +3,7 @@
     python scripts/screenshots.py [--recording FILE] [--at SECONDS]
 
 Without a recording, the one that `kvflow top --demo` shows; without a time, three quarters of it.
+Two recordings are compared by the example of its halves.
 """
 
 import argparse
@@ -15,9 +16,12 @@ from pathlib import Path
 from kvflow.cli.top_show import DEMO
 from kvflow.frames import Frame
 from kvflow.tui.options import ScreenOptions
+from kvflow.tui.record import Recorder
 from kvflow.tui.recording import Recording
 from kvflow.tui.screen.app import TopApp
+from kvflow.tui.screen.compare import CompareApp
 from kvflow.tui.source import Link, Status
+from kvflow.tui.store import Store
 from kvflow.tui.words import clock
 
 TARGET = Path(__file__).parents[1] / "docs" / "pictures"
@@ -29,6 +33,8 @@ PICTURES: dict[str, tuple[tuple[int, int], list[str]]] = {
     "top-narrow": (NARROW, ["2"]),
 }
 """By name: the terminal's size, and the keys that lead there."""
+HURRY = 100.0
+"""Times faster than it happened, where all of a recording is to be seen."""
 SETTLES_S = 1.0  # until the footer is there and every panel has its size
 _FONTS = re.compile(r"@font-face\s*\{.*?\}\s*", re.DOTALL)
 
@@ -66,6 +72,37 @@ async def picture(source: Excerpt, size: tuple[int, int], keys: list[str]) -> st
             return stable(app.export_screenshot(title="kvflow top"))
 
 
+async def comparison(recording: Recording) -> str:
+    """Both halves of a recording side by side, at their end, as SVG."""
+    middle, end = len(recording) // 2, len(recording)
+    with tempfile.TemporaryDirectory() as scratch:
+        halves = [
+            (Path(f"{name}.kvtrace"), excerpt(recording, frames, Path(scratch) / name))
+            for name, frames in (
+                ("first-half", range(middle)),
+                ("second-half", range(middle, end)),
+            )
+        ]
+        app = CompareApp(halves, HURRY, options=ScreenOptions(), folder=Path(scratch))
+        async with app.run_test(size=WIDE) as pilot:
+            while app.pair.position_s < app.pair.duration_s:
+                await pilot.pause(0.1)
+            app.pair.speed = 1.0
+            await pilot.pause(SETTLES_S)
+            return stable(app.export_screenshot(title="kvflow top"))
+
+
+def excerpt(recording: Recording, frames: range, path: Path) -> Recording:
+    """Some frames of a recording as one of its own."""
+    store = Store()
+    with Recorder(path, recording.label) as recorder:
+        for number in range(recording.key_before(frames.start), frames.stop):
+            store.apply(recording.frame(number))
+            if number >= frames.start:
+                recorder.add(store)
+    return Recording(path)
+
+
 def stable(svg: str) -> str:
     """The SVG without what differs from run to run, and without fonts from elsewhere."""
     return _FONTS.sub("", re.sub(r"terminal-\d+-", "terminal-", svg))
@@ -83,6 +120,8 @@ def main() -> None:
     for name, (size, keys) in PICTURES.items():
         svg = asyncio.run(picture(Excerpt(recording, at_s), size, keys))
         (TARGET / f"{name}.svg").write_text(svg, encoding="utf-8")
+    svg = asyncio.run(comparison(recording))
+    (TARGET / "top-compare.svg").write_text(svg, encoding="utf-8")
 
 
 if __name__ == "__main__":

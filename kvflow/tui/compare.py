@@ -151,7 +151,8 @@ class _Totals(NamedTuple):
 
 
 def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole > 0 else None
+    """At most 1: what a recording sees used may have been prefetched before it began."""
+    return min(part / whole, 1.0) if whole > 0 else None
 
 
 _FIGURES: Final[tuple[tuple[Figure, Callable[[_Totals], float | None]], ...]] = (

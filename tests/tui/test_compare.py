@@ -51,6 +51,12 @@ def test_differences_of_regrets_are_shares_of_what_was_evicted():
     assert values(a, a)["regretted"] == (0.25, 0.25)
 
 
+def test_differences_of_what_was_prefetched_before_the_beginning_are_no_more_than_all_of_it():
+    first = changed(0, prefetched_tokens=100, prefetched_used_tokens=0)
+    a = Side("f", "l", first, changed(0, prefetched_tokens=150, prefetched_used_tokens=120))
+    assert values(a, a)["used"] == (1.0, 1.0)
+
+
 def test_differences_where_nothing_happened_are_not_known():
     found = values(side(5, 5), side(5, 5))
     assert found["device_hits"] == found["used"] == found["regretted"] == (None, None)
