@@ -79,12 +79,17 @@ class Link:
                 rows = src.index_select(0, src_indices[at : at + chunk])
                 dst.index_copy_(0, dst_indices[at : at + chunk], rows)
                 busy_until += rows.nbytes * seconds_per_byte
-                if busy_until - time.perf_counter() > _SLEEP:
-                    time.sleep(busy_until - time.perf_counter())
-        time.sleep(max(0.0, busy_until - time.perf_counter()))
+                _sleep_until(busy_until, if_longer_than=_SLEEP)
+        _sleep_until(busy_until)
         self._busy_until[stream] = busy_until
         if self._note is not None and _is_to_device(src_layers[0], dst_layers[0]):
             self._note(began, time.perf_counter())
+
+
+def _sleep_until(when: float, if_longer_than: float = 0.0) -> None:
+    left = when - time.perf_counter()  # looked at once: it may be over a moment later
+    if left > if_longer_than:
+        time.sleep(left)
 
 
 def _is_to_device(src: torch.Tensor, dst: torch.Tensor) -> bool:

@@ -1,3 +1,4 @@
+import itertools
 import time
 
 import pytest
@@ -51,6 +52,21 @@ def test_copy_is_no_faster_than_the_link():
     assert not stream.query()
     stream.synchronize()
     assert time.perf_counter() - began >= 0.05
+
+
+def test_copy_survives_that_time_passes_between_two_looks_at_the_clock(monkeypatch):
+    """A process that is not scheduled for a while must not ask for a negative sleep."""
+    ticks = itertools.count()
+    monkeypatch.setattr(link.time, "perf_counter", lambda: float(next(ticks)))
+    slept = []
+    monkeypatch.setattr(link.time, "sleep", slept.append)
+    src, dst, rows = layers(1, 64), layers(1, 64), torch.arange(64)
+    stream = streams.Stream()
+    copy(link.Link(lambda: src[0].nbytes / 1.5 / 1e9), stream, src, dst, rows, rows)
+    stream.synchronize()
+    assert torch.equal(src[0], dst[0])
+    assert all(seconds >= 0 for seconds in slept)
+    assert slept
 
 
 def test_copies_of_one_stream_queue_behind_each_other():
