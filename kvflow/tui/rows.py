@@ -203,41 +203,41 @@ def keep_selection(before: Rows, selected: int, now: Rows) -> int | None:
 
 def _walk(store: Store, view: View) -> list[int]:
     """Ids, depth first. Bare numbers only: there may be fifty thousand."""
-    tree, collapsed, links_of = store.tree, view.collapsed, store.tree.links.get
-    in_order = _order(store, view)
+    tree, collapsed, links = store.tree, view.collapsed, store.tree.links
+    last_first = _order(store, view)
     ghosts = _ghosts_by_parent(store, view.filter)
     ids = [one for parent in ghosts if parent not in tree.nodes for one in ghosts[parent]]
-    todo = in_order(tree.tops())[::-1]
+    special = ghosts.keys() | collapsed
+    todo = last_first(tree.tops())
     following, show = todo.pop, ids.append
     while todo:
         node_id = following()
         show(node_id)
-        if node_id in collapsed:
-            continue
-        if node_id in ghosts:
+        if node_id in special:
+            if node_id in collapsed:
+                continue
             ids += ghosts[node_id]
-        below = links_of(node_id)
-        if below is not None:
-            todo += in_order(below)[::-1]
+        if node_id in links:
+            todo += last_first(links[node_id])
     return ids
 
 
 def _order(store: Store, view: View) -> Callable[[Collection[int]], list[int]]:
-    """What puts siblings in order: those that are shown."""
+    """What puts siblings in order, those that are shown, the last one first."""
     nodes, key, turned = store.tree.nodes, _KEYS[view.sort.column], view.sort.descending
     shown = _with_paths(store, view.filter) if view.filter else None
     if shown is None and view.sort.column is Column.ID:  # the usual case, without a look at nodes
-        return partial(sorted, reverse=turned)
+        return partial(sorted, reverse=not turned)
 
-    def in_order(siblings: Collection[int]) -> list[int]:
+    def last_first(siblings: Collection[int]) -> list[int]:
         if shown is not None:
             siblings = [one for one in siblings if one in shown]
         if len(siblings) < 2:
             return list(siblings)
         ordered = sorted([nodes[one] for one in siblings], key=key, reverse=turned)
-        return [node.id for node in ordered]
+        return [node.id for node in reversed(ordered)]
 
-    return in_order
+    return last_first
 
 
 def _with_paths(store: Store, wanted: Filter) -> set[int]:

@@ -27,16 +27,21 @@ class Painted(Widget):
         super().__init__(id=id, **other)
         self._styles_of: dict[tuple[Ink, str | None], Style] = {}
         self._looks: Sequence[object] = ()
+        self._room: tuple[object, Size] | None = None
 
     def notify_style_update(self) -> None:
         """Another theme or another state: inks may look otherwise."""
         super().notify_style_update()
         self._styles_of.clear()
+        self._room = None
 
     @property
     def room(self) -> Size:
-        """What there is to draw on: without borders and scroll bars."""
-        return self.scrollable_content_region.size
+        """What there is to draw on: without borders and scroll bars. Asked for each line."""
+        of = (self.size, self.show_vertical_scrollbar, self.show_horizontal_scrollbar)
+        if self._room is None or self._room[0] != of:
+            self._room = of, self.scrollable_content_region.size
+        return self._room[1]
 
     def refresh_changed(self, looks: Sequence[object]) -> None:
         """Paint again the lines that look different; painting is what a refresh costs most.
