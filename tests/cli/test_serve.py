@@ -176,8 +176,8 @@ def test_serve_warm_that_cannot_be_warmed_says_so_and_serves(kvflow: Kvflow) -> 
 
     kvflow.ready("--recipe", str(recipe), "--warm")
 
-    step = r"^warming a, 1 of 1 +failed after \d+\.\d s\n"
-    assert re.search(step + "warning: not every prefix is warm: warming a: ", kvflow.stderr, re.M)
+    step = r"(?m)^warming a, 1 of 1 +failed after \d+\.\d s\n"
+    assert re.search(step + "warning: not every prefix is warm: warming a: ", kvflow.stderr)
 
 
 def test_serve_killed_leaves_no_process_and_a_file_that_is_seen_through(kvflow: Kvflow) -> None:
