@@ -5,7 +5,8 @@ complete in every rank, and decides from what all ranks know alike. Copies go th
 `load_back`, on its own stream, behind its own fence against forwards that still write.
 
 Two rules keep it out of the way (both were found by breaking them):
-- a forward never reads a node on its way without waiting for it: `Fence`;
+- a forward never reads a node on its way without waiting for it (cache.py, `lock` and
+  `ready_to_load_host_cache`);
 - SGLang's ring of layer counters has three slots, of which a batch that runs and the next one may
   hold two. A prefetch starts only when no load is in flight, so it never takes a fourth.
 """

@@ -7,6 +7,7 @@ where, and starts the copies.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from kvflow.policy.lead import Owner
 from kvflow.policy.rank import SPENT, Rank
 
 
@@ -25,7 +26,7 @@ class Candidate(NamedTuple):
     waiting: int
     tokens: int
     node: int
-    owner: tuple[str, str]
+    owner: Owner
 
 
 class Victim(NamedTuple):
