@@ -47,8 +47,9 @@ def settings(folder: Path) -> list[dict[str, Any]]:
 def row(one: dict[str, Any], output: int) -> list[str]:
     """Of one setting: whole runs above first tokens."""
     setup, arms, speedups = one["setup"], one["arms"], one["speedups"]
-    runs = [f"{arms[arm]['run_s']['mean']:.2f}" for arm in ARMS if arm in arms]
-    firsts = [f"{arms[arm]['metrics']['mean_ttft_ms']:.0f}" for arm in ARMS if arm in arms]
+    known = [arms.get(arm) for arm in ARMS]  # not those that failed
+    runs = [f"{arm['run_s']['mean']:.2f}" if arm else "-" for arm in known]
+    firsts = [f"{arm['metrics']['mean_ttft_ms']:.0f}" if arm else "-" for arm in known]
     ratios = [
         [claimed(found.get(f"{one}/{other}")) for one, other in COMPARED]
         for found in (speedups, speedups["ttft"])
