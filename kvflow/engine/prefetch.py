@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kvflow.engine.marks import Owner
 from kvflow.policy.lead import FARTHEST, Foresight, LinkPace, Queue, due
 from kvflow.policy.prefetch import Candidate, Victim, has_room, in_order
+from kvflow.policy.trust import Trust
 
 if TYPE_CHECKING:
     from kvflow.engine.cache import KvflowRadixCache
@@ -59,6 +60,9 @@ class Prefetcher:
             would be late otherwise; 0 for none.
         most_tokens: of one copy; less over a slow link. A longer prefix comes in several, because
             whatever a call has to load meanwhile stands behind the copy that is on its way.
+
+    Attributes:
+        doubted: times that an agent came near and was not prefetched for, because it seldom speaks.
     """
 
     def __init__(self, cache: "KvflowRadixCache", depth: int, most_tokens: int) -> None:
@@ -69,15 +73,20 @@ class Prefetcher:
         self._near: dict[Owner, int] = {}  # agents that may be prefetched for, and their steps
         self._link = LinkPace()
         self._foresight = Foresight()
+        self._trust = Trust()
         self._copy: _Copy | None = None
+        self.doubted = 0
 
     def note_steps(self, owner: Owner, steps: int | None) -> None:
         """An agent speaks sooner or later than before. O(1)."""
         self._foresight.steps_changed(owner, steps, self._forwards())
+        self._trust.steps_changed(owner, steps)
+        self._near.pop(owner, None)
         if steps is not None and 0 < steps <= self._farthest:
-            self._near[owner] = steps
-        else:
-            self._near.pop(owner, None)
+            if self._trust.believes(owner, steps):
+                self._near[owner] = steps
+            else:
+                self.doubted += 1
 
     def step(self, busy: Iterable[Any], waiting: Iterable[Any]) -> None:
         """Start what is worth starting, as one copy.
