@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from kvflow.policy.lead import FARTHEST, Owner
 
-_LEAST = 0.25
-"""Of the times an agent is so near, the share in which it has to speak to be prefetched for. In a
-model of a slow link anything from 0.2 to 0.35 does as well for wrong hints of any share; of two or
-three alternatives each is likelier than that."""
+_LEAST = 0.2
+"""Of the times an agent is so near, the share in which it has to speak to be prefetched for. Over a
+modelled slow link 0.2 to 0.35 did alike for wrong hints of any share, and of two or three
+alternatives each is likelier than that."""
 
-_MEMORY = 8  # times that are remembered, fading: of an agent, and of all agents of a client
+_MEMORY = 16  # times that are remembered, fading: of an agent, and of all agents of a client
 _MOST_OWNERS = 4096
 
 Name = TypeVar("Name", bound=Hashable)
