@@ -66,6 +66,7 @@ class AgentState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hit_device_tokens: int = 0
     hit_host_tokens: int = 0
     computed_tokens: int = 0
+    doubted: bool = False  # it seldom speaks when it is so near: nothing is prefetched for it
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -178,6 +179,7 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prefetched_used_tokens: int = 0  # of these, found by a call
     prefetched_late_tokens: int = 0  # of these, still on their way then
     prefetched_wasted_tokens: int = 0  # evicted before any call found them
+    doubted_hints: int = 0  # times that an agent came near and was not prefetched for, as above
     deferred_calls: int = 0  # passed over at least once
     deferred_passes: int = 0
     hit_device_tokens: int = 0  # of admitted prompts, by where they were found

@@ -79,6 +79,7 @@ def _agent(
         hit_device_tokens=hits.device_tokens,
         hit_host_tokens=hits.host_tokens,
         computed_tokens=hits.computed_tokens,
+        doubted=steps is not None and cache.prefetcher.doubts(owner, steps),
     )
 
 
@@ -189,6 +190,7 @@ def counters(cache: KvflowRadixCache) -> frames.Counters:
         prefetched_used_tokens=outcomes.used,
         prefetched_late_tokens=outcomes.late,
         prefetched_wasted_tokens=outcomes.wasted,
+        doubted_hints=cache.prefetcher.doubted,
         deferred_calls=cache.deferrals.calls,
         deferred_passes=cache.deferrals.passes,
         hit_device_tokens=ledger.hits.total.device_tokens,

@@ -23,6 +23,7 @@ _COUNTERS = (
     ("expired_runs", "expired_runs", "Runs that fell silent."),
     ("not_backed_up_tokens", "not_backed_up_tokens", "Tails that were not written to the host."),
     ("regretted_tokens", "regretted_tokens", "Evicted tokens that were asked for again."),
+    ("doubted_hints", "doubted_hints", "Near agents not prefetched for: they seldom speak then."),
     ("prefetches", "prefetches", "Copies started ahead of need."),
     ("deferred_calls", "deferred_calls", "Calls passed over because their prefix was arriving."),
     ("deferred_passes", "deferred_passes", "Passes in which a call was passed over."),

@@ -88,6 +88,10 @@ class Prefetcher:
             else:
                 self.doubted += 1
 
+    def doubts(self, owner: Owner, steps: int) -> bool:
+        """Whether an agent that is so near is not prefetched for, because it seldom speaks then."""
+        return 0 < steps <= self._farthest and owner not in self._near
+
     def step(self, busy: Iterable[Any], waiting: Iterable[Any]) -> None:
         """Start what is worth starting, as one copy.
 

@@ -187,7 +187,8 @@ def _when(agent: AgentState) -> str:
         return "in no live run"
     if agent.steps == 0:
         return "now"
-    return f"in {_distance(agent.steps)}"
+    seldom = ", which seldom comes true: nothing is prefetched for it" if agent.doubted else ""
+    return f"in {_distance(agent.steps)}{seldom}"
 
 
 def _distance(steps: int) -> str:

@@ -17,6 +17,7 @@ from kvflow.tui.screen.chart import Part, bar
 from kvflow.tui.screen.columns import Column, header, line_of, place
 from kvflow.tui.screen.ink import Ink, Line, Piece, apart, fit, shorten
 from kvflow.tui.screen.panels import pools
+from kvflow.tui.screen.panels.agents import steps_cell
 from kvflow.tui.screen.view import WINDOWS_S, View
 from kvflow.tui.source import Status
 from kvflow.tui.store import Store
@@ -157,7 +158,7 @@ def _agent(
     name = figures.agent(full_name, widths["agent"], view.ellipsis, client)
     return {
         "agent": [Piece(name)],
-        "steps": [Piece("-" if agent.steps is None else figures.steps(agent.steps), Ink.STRONG)],
+        "steps": steps_cell(agent),
         "now": [Piece(str(agent.in_flight), Ink.ACCENT)] if agent.in_flight else [],
         "bar": _three(view, parts, agent.prefix_tokens, widths.get("bar", 0)),
         "device": [Piece(figures.tokens(agent.device_tokens))],

@@ -51,6 +51,14 @@ def test_kept_prefix_is_explained_by_who_needs_it_when() -> None:
     }
 
 
+def test_prefix_whose_agent_seldom_speaks_when_foretold_is_said_not_to_be_prefetched_for() -> None:
+    vague = (make_agent("app/planner", 1, doubted=True),)
+    kept = explained(store_of(prefix(), SPENT, agents=vague))
+    assert kept.verdict == (
+        "kept: app/planner needs it in 1 step, which seldom comes true: nothing is prefetched for it"
+    )
+
+
 def test_shared_prefix_is_explained_by_all_who_need_it_the_nearest_first() -> None:
     shared = prefix(agents=())
     branches = [

@@ -162,6 +162,7 @@ _COUNTED = {
     "evicted_host_tokens": "tokens evicted from the host",
     "deferred_calls": "calls deferred",
     "unexpected_calls": "calls that were not expected",
+    "doubted_hints": "agents that came near and were not prefetched for",
 }
 
 

@@ -75,7 +75,7 @@ def _agent(view: View, agent: AgentState, bar_width: int, name_width: int) -> di
     return {
         "agent": [Piece(figures.agent(agent.agent, name_width, view.ellipsis))],
         "now": _speaks(view, agent),
-        "steps": steps_cell(agent.steps),
+        "steps": steps_cell(agent),
         "lane": _lane(view, agent.steps),
         "bar": prefix_bar([agent], view.glyphs, bar_width),
         "device": [Piece(figures.tokens(agent.device_tokens), Ink.DEVICE)] if known else [],

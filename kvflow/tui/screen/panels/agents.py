@@ -62,11 +62,13 @@ def prefix_bar(agents: Sequence[AgentState], glyphs: Glyphs, width: int) -> Line
     return bar(parts, prefix, width)
 
 
-def steps_cell(steps: int | None) -> Line:
-    """Steps as a number; the nearer, the stronger."""
-    if steps is None:
+def steps_cell(agent: AgentState | None) -> Line:
+    """Steps as a number; the nearer, the stronger. With ? where they seldom come true."""
+    if agent is None or agent.steps is None:
         return [Piece("-", Ink.MUTED)]
-    return [Piece(figures.steps(steps), Ink.STRONG if steps <= 1 else Ink.PLAIN)]
+    if agent.doubted:
+        return [Piece(figures.steps(agent.steps), Ink.MUTED), Piece("?", Ink.WARNING)]
+    return [Piece(figures.steps(agent.steps), Ink.STRONG if agent.steps <= 1 else Ink.PLAIN)]
 
 
 def _cells(agent: AgentState, client: str | None, view: View, widths: Widths) -> dict[str, Line]:
@@ -76,7 +78,7 @@ def _cells(agent: AgentState, client: str | None, view: View, widths: Widths) ->
     name = figures.agent(full_name, widths["agent"], view.ellipsis, client)
     return {
         "agent": [Piece(name, Ink.PLAIN if agent.steps is not None else Ink.MUTED)],
-        "steps": steps_cell(agent.steps),
+        "steps": steps_cell(agent),
         "calls": [Piece(str(agent.in_flight), Ink.ACCENT)] if agent.in_flight else [],
         "bar": prefix_bar([agent], view.glyphs, widths.get("bar", 0)),
         "tokens": [Piece(figures.tokens(agent.prefix_tokens))],

@@ -63,6 +63,11 @@ def test_agents_warmed_for_nobody_yet_share_one_row_at_the_end():
     assert bar.count("#") == bar.count("=") == len(bar) / 2
 
 
+def test_agents_whose_steps_seldom_come_true_are_marked():
+    frame = frame_at(0, agents=(make_agent("app/sure", 1), make_agent("app/vague", 2, doubted=True)))
+    assert column(rows_of(agents, view_of([frame])), "steps") == ["1", "2?"]
+
+
 def test_agents_before_the_first_frame_are_none():
     assert rows_of(agents, view_of([])) == []
 
