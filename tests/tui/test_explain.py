@@ -55,7 +55,8 @@ def test_prefix_whose_agent_seldom_speaks_when_foretold_is_said_not_to_be_prefet
     vague = (make_agent("app/planner", 1, doubted=True),)
     kept = explained(store_of(prefix(), SPENT, agents=vague))
     assert kept.verdict == (
-        "kept: app/planner needs it in 1 step, which seldom comes true: nothing is prefetched for it"
+        "kept: app/planner needs it in 1 step, which seldom comes true: "
+        "nothing is prefetched for it"
     )
 
 

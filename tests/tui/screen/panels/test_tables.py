@@ -64,7 +64,9 @@ def test_agents_warmed_for_nobody_yet_share_one_row_at_the_end():
 
 
 def test_agents_whose_steps_seldom_come_true_are_marked():
-    frame = frame_at(0, agents=(make_agent("app/sure", 1), make_agent("app/vague", 2, doubted=True)))
+    frame = frame_at(
+        0, agents=(make_agent("app/sure", 1), make_agent("app/vague", 2, doubted=True))
+    )
     assert column(rows_of(agents, view_of([frame])), "steps") == ["1", "2?"]
 
 
