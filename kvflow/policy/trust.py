@@ -1,70 +1,57 @@
 """Whether what a graph foretells comes true: what never does is not prefetched for.
 
 A wrong hint makes a prefetch of no use, and one of no use makes the loads wait that calls ask for.
-So what was said is held against what came: an agent that was so many steps away either speaks, or
-is farther away again before it did. Nothing has to be loaded to find that out, so a workflow that
-is right again is believed again. All of it follows from broadcast requests, alike in every rank.
+So what was said is held against what came: an agent that was so many steps away either comes
+nearer and speaks in its turn, or is farther away again before it did, or speaks out of turn.
+Nothing has to be loaded to find that out, so a workflow that is right again is believed again. All
+of it follows from broadcast requests, alike in every rank.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from kvflow.policy.lead import FARTHEST, Owner
 
 _LEAST = 0.2
-"""Of the times an agent is so near, the share in which it has to speak to be prefetched for. Over a
-modelled slow link 0.2 to 0.35 did alike for wrong hints of any share, and of two or three
-alternatives each is likelier than that."""
+"""Of the times an agent is so near, the share in which it has to speak in its turn to be
+prefetched for. Over a modelled slow link 0.2 to 0.35 did alike for wrong hints of any share, and of
+two or three alternatives each is likelier than that."""
 
-_MEMORY = 16  # times that are remembered, fading: of an agent, and of all agents of a client
-_MOST_OWNERS = 4096
+_MEMORY = 8  # times that are remembered, fading: of an agent, and of all agents of a client
+_WEIGHT = 2  # times of an agent for which what is known of its client counts
+_MOST = 4096  # agents, and clients
 
 Name = TypeVar("Name", bound=Hashable)
+Known = TypeVar("Known")
 
 
-@dataclass(slots=True)
-class _Times:
-    """How often agents were so near, and spoke; what is long ago counts less."""
+class _Times(NamedTuple):
+    """How often an agent was so near, and spoke as foretold; what is long ago counts less."""
 
-    spoke: float = 0.0
+    foretold: float = 0.0
     all: float = 0.0
 
-    def note(self, spoke: bool) -> None:
+    def with_another(self, as_foretold: bool) -> "_Times":
         fade = 1 - 1 / _MEMORY
-        self.spoke, self.all = self.spoke * fade + spoke, self.all * fade + 1
+        return _Times(self.foretold * fade + as_foretold, self.all * fade + 1)
 
-    def share(self, expected: float) -> float:
-        """In which it spoke; what was expected weighs as much as one time."""
-        return (self.spoke + expected) / (self.all + 1)
-
-
-@dataclass(slots=True)
-class _Record:
-    """What became of an agent, or of those of a client, by how near it was."""
-
-    by_steps: dict[int, _Times] = field(default_factory=dict)
-
-    def note(self, steps: int, spoke: bool) -> None:
-        self.by_steps.setdefault(steps, _Times()).note(spoke)
-
-    def share(self, steps: int, expected: float) -> float:
-        times = self.by_steps.get(steps)
-        return expected if times is None else times.share(expected)
+    def share(self, of_client: float) -> float:
+        return (self.foretold + _WEIGHT * of_client) / (self.all + _WEIGHT)
 
 
 class Trust:
     """What became of agents that were near. Of a client of which nothing is known all is believed.
 
-    Agents of which little is known are judged by the others of their client. Memory: bounded by
-    `FARTHEST` for each of the agents that were near last, at most 4096, and as many clients.
+    Agents of which little is known are judged by the others of their client, and all of them sooner
+    where the others go wrong as well. Memory: bounded by `FARTHEST` for each of the agents that
+    were near last, at most 4096, and as many clients.
     """
 
     def __init__(self) -> None:
-        # Of an agent that is on its way: how near it has come, each of it once.
+        # Of an agent that is on its way: how near it has come, farthest first, each of it once.
         self._reached: dict[Owner, tuple[int, ...]] = {}
-        self._agents: dict[Owner, _Record] = {}
-        self._clients: dict[str, _Record] = {}
+        self._agents: dict[Owner, dict[int, _Times]] = {}  # by steps
+        self._clients: dict[str, dict[int, float]] = {}  # shares, by steps
 
     def steps_changed(self, owner: Owner, steps: int | None) -> None:
         """An agent is as near as that from now on; it speaks at 0. None: it may never. O(1).
@@ -74,33 +61,35 @@ class Trust:
             steps: its steps-to-execution.
         """
         reached = self._reached.pop(owner, ())
-        spoke, at = steps == 0, FARTHEST + 1 if steps is None else steps
+        at = FARTHEST + 1 if steps is None else steps
         for before in reached:
-            if spoke or before < at:
-                self._note(owner, before, spoke)
+            if before < at or at == 0:
+                self._note(owner, before, as_foretold=at == 0 and reached[-1] == 1)
         if 0 < at <= FARTHEST:
             self._reached[owner] = (*(before for before in reached if before > at), at)
 
     def believes(self, owner: Owner, steps: int) -> bool:
-        """Whether an agent that is said to be so near is likely enough to speak.
+        """Whether an agent that is said to be so near is likely enough to speak in its turn.
 
         Args:
             owner: the agent.
             steps: from 1 to `FARTHEST`.
         """
-        client, agent = self._clients.get(owner[0]), self._agents.get(owner)
-        of_client = 1.0 if client is None else client.share(steps, 1.0)
-        return (of_client if agent is None else agent.share(steps, of_client)) >= _LEAST
+        of_client = self._clients.get(owner[0], {}).get(steps, 1.0)
+        return self._agents.get(owner, {}).get(steps, _Times()).share(of_client) >= _LEAST
 
-    def _note(self, owner: Owner, steps: int, spoke: bool) -> None:
-        _record_of(self._clients, owner[0]).note(steps, spoke)
-        _record_of(self._agents, owner).note(steps, spoke)
+    def _note(self, owner: Owner, steps: int, *, as_foretold: bool) -> None:
+        of_agent = _newest(self._agents, owner)
+        of_agent[steps] = of_agent.get(steps, _Times()).with_another(as_foretold)
+        of_client = _newest(self._clients, owner[0])
+        share = of_client.get(steps, 1.0)
+        of_client[steps] = share + (as_foretold - share) / _MEMORY
 
 
-def _record_of(records: dict[Name, _Record], name: Name) -> _Record:
-    """The record of a name, which is the newest from now on; the oldest makes room for it."""
-    record = records.pop(name, None) or _Record()
-    if len(records) >= _MOST_OWNERS:
-        del records[next(iter(records))]
-    records[name] = record
-    return record
+def _newest(known: dict[Name, dict[int, Known]], name: Name) -> dict[int, Known]:
+    """What is known of a name, which is the newest from now on; the oldest makes room for it."""
+    of_name = known.pop(name, {})
+    if len(known) >= _MOST:
+        del known[next(iter(known))]
+    known[name] = of_name
+    return of_name

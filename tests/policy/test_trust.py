@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvflow.policy.lead import FARTHEST
-from kvflow.policy.trust import _MOST_OWNERS, Trust
+from kvflow.policy.trust import _MOST, Trust
 
 ONE, OTHER = ("app", "one"), ("app", "other")
 
@@ -117,6 +117,6 @@ def test_whatever_is_said_only_stages_that_were_reached_are_judged(changes):
 def test_oldest_agents_and_clients_are_forgotten():
     trust = Trust()
     came_near(trust, ONE, spoke=False, times=9)
-    for i in range(_MOST_OWNERS):
+    for i in range(_MOST):
         came_near(trust, (f"client {i}", "one"), spoke=True)
     assert trust.believes(ONE, 1)
