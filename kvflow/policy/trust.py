@@ -54,19 +54,20 @@ class Trust:
         self._clients: dict[str, dict[int, float]] = {}  # shares, by steps
 
     def steps_changed(self, owner: Owner, steps: int | None) -> None:
-        """An agent is as near as that from now on; it speaks at 0. None: it may never. O(1).
+        """An agent is as near as that from now on; it speaks at 0. O(1).
 
         Args:
             owner: the agent, of whichever client.
-            steps: its steps-to-execution.
+            steps: its steps-to-execution. None: its runs are over, which says nothing of the graph.
         """
         reached = self._reached.pop(owner, ())
-        at = FARTHEST + 1 if steps is None else steps
+        if steps is None:
+            return
         for before in reached:
-            if before < at or at == 0:
-                self._note(owner, before, as_foretold=at == 0 and reached[-1] == 1)
-        if 0 < at <= FARTHEST:
-            self._reached[owner] = (*(before for before in reached if before > at), at)
+            if before < steps or steps == 0:
+                self._note(owner, before, as_foretold=steps == 0 and reached[-1] == 1)
+        if 0 < steps <= FARTHEST:
+            self._reached[owner] = (*(before for before in reached if before > steps), steps)
 
     def believes(self, owner: Owner, steps: int) -> bool:
         """Whether an agent that is said to be so near is likely enough to speak in its turn.

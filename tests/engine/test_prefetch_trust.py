@@ -85,3 +85,13 @@ def test_frame_says_which_agents_are_not_believed_and_how_often():
     assert not any(one.doubted for one in frame.agents if one.steps in (None, 0, 10))
     assert frame.counters.doubted_hints > 2 * AGENTS
     link.end()
+
+
+def test_right_hints_are_never_doubted_however_runs_end():
+    world, link = made()
+    for turn in range(6 * AGENTS):
+        link.call(turn, ANSWER)
+        if turn % AGENTS == AGENTS - 1:
+            world.cache.end_run("app", "run", expect_next=False)
+    assert world.cache.prefetcher.doubted == 0
+    link.end()

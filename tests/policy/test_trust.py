@@ -38,12 +38,23 @@ def test_agent_that_never_speaks_when_foretold_is_soon_not_believed():
     assert not trust.believes(ONE, 1)
 
 
-def test_agent_that_may_never_speak_any_more_did_not_speak():
+def test_run_that_is_over_says_nothing_of_the_agents_that_it_would_have_called():
     trust = Trust()
-    for _ in range(6):
+    for _ in range(20):
         trust.steps_changed(ONE, 1)
         trust.steps_changed(ONE, None)
-    assert not trust.believes(ONE, 1)
+    trust.steps_changed(ONE, 3)  # as in a run of which nothing was foretold
+    trust.steps_changed(ONE, 0)
+    assert trust.believes(ONE, 1)
+
+
+def test_agent_that_speaks_out_of_turn_was_not_foretold():
+    trust = Trust()
+    for _ in range(10):
+        trust.steps_changed(ONE, 3)
+        trust.steps_changed(ONE, 0)
+    assert not trust.believes(ONE, 3)
+    assert trust.believes(ONE, 1)
 
 
 def test_agent_that_comes_nearer_has_not_failed():
