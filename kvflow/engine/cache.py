@@ -161,6 +161,7 @@ class KvflowRadixCache(ObservedRadixCache):
         params = req.sampling_params.custom_params
         namespace = Namespace(req.extra_key, req.cache_salt)
         self._apply(self.calls.arrive(req.rid, params, req.origin_input_ids, namespace))
+        self.prefetcher.call_arrived(req)
         if self.calls.get(req.rid) is None:
             self.tree_core.share.call_arrived()
 

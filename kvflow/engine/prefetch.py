@@ -75,6 +75,7 @@ class Prefetcher:
         self._foresight = Foresight()
         self._trust = Trust()
         self._copy: _Copy | None = None
+        self._link_is_wanted = False  # by a call that SGLang has not looked at yet
         self.doubted = 0
 
     def note_steps(self, owner: Owner, steps: int | None) -> None:
@@ -88,6 +89,18 @@ class Prefetcher:
             else:
                 self.doubted += 1
 
+    def call_arrived(self, req: Any) -> None:
+        """A request has been queued; what it finds on the host is looked up in the next pass.
+
+        Nothing is prefetched until then, unless it is known to need no load. O(depth).
+        """
+        call, core = self._cache.calls.get(req.rid), self._cache.tree_core
+        if call is None:
+            self._link_is_wanted = True
+            return
+        end = core.ranks.end((call.tag.client, call.tag.agent, req.extra_key, req.cache_salt))
+        self._link_is_wanted |= end is not None and core.host_only_tokens(end) > 0
+
     def doubts(self, owner: Owner, steps: int) -> bool:
         """Whether an agent that is so near is not prefetched for, because it seldom speaks then."""
         return 0 < steps <= self._farthest and owner not in self._near
@@ -100,7 +113,8 @@ class Prefetcher:
             waiting: requests that wait; one with KV on the host loads it itself, and goes first.
         """
         self._learn()
-        if not self._near or not self._link_is_free():
+        wanted, self._link_is_wanted = self._link_is_wanted, False
+        if wanted or not self._near or not self._link_is_free():
             return
         if any(req.host_hit_length > 0 for req in waiting):
             return

@@ -142,6 +142,27 @@ def test_prefetch_waits_while_a_call_that_waits_has_to_load(scheduler):
     assert scheduler.cache.tree_core.outcomes.issued == 0
 
 
+def test_prefetch_waits_for_a_call_that_is_new_and_has_to_load(scheduler):
+    (missing,) = absent(scheduler)
+    in_prefetch(scheduler)
+    before = (missing - 1) % AGENTS
+    scheduler.arrive(prompt(before, 5), tag(before))  # the missing one is next from now on
+    scheduler.arrive(prompt(missing, 6), {})  # SGLang has not looked yet at what it can reuse
+    passes(scheduler)
+    assert scheduler.cache.tree_core.outcomes.issued == 0
+    passes(scheduler)
+    assert scheduler.cache.tree_core.outcomes.issued > 0
+
+
+def test_prefetch_does_not_wait_for_a_call_that_is_new_and_whose_prefix_is_there(scheduler):
+    (missing,) = absent(scheduler)
+    in_prefetch(scheduler)
+    before = (missing - 1) % AGENTS
+    scheduler.arrive(prompt(before, 5), tag(before))
+    passes(scheduler)
+    assert scheduler.cache.tree_core.outcomes.issued > 0
+
+
 def test_prefetch_depth_zero_loads_nothing():
     settings = {"mode": "prefetch", "policy": {"prefetch_depth": 0}}
     scheduler = MiniScheduler(build(tokens=POOL, host_ratio=4.0, settings=settings))

@@ -52,6 +52,7 @@ def test_prefix_of_which_a_part_has_arrived_is_loaded_whole_by_the_call_that_wan
     missing = made.absent()
     made.cache.switch("prefetch")
     made.arrive(missing - 1, ANSWER)
+    made.mini.acknowledge()  # as the scheduler does before each prefill
     made.mini.prefill()
     made.mini.acknowledge()
     made.arrive(missing, answer=1)
