@@ -76,6 +76,7 @@ class Prefetcher:
         self._trust = Trust()
         self._copy: _Copy | None = None
         self._link_is_wanted = False  # by a call that SGLang has not looked at yet
+        self._gave_way = False  # to such a call, in the last step
         self.doubted = 0
 
     def note_steps(self, owner: Owner, steps: int | None) -> None:
@@ -113,8 +114,10 @@ class Prefetcher:
             waiting: requests that wait; one with KV on the host loads it itself, and goes first.
         """
         self._learn()
-        wanted, self._link_is_wanted = self._link_is_wanted, False
-        if wanted or not self._near or not self._link_is_free():
+        # Not twice in a row, else many calls a second would let nothing be prefetched.
+        self._gave_way = self._link_is_wanted and not self._gave_way
+        self._link_is_wanted = False
+        if self._gave_way or not self._near or not self._link_is_free():
             return
         if any(req.host_hit_length > 0 for req in waiting):
             return

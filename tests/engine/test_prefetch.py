@@ -154,6 +154,17 @@ def test_prefetch_waits_for_a_call_that_is_new_and_has_to_load(scheduler):
     assert scheduler.cache.tree_core.outcomes.issued > 0
 
 
+def test_prefetch_does_not_wait_for_ever_while_new_calls_come_with_every_pass(scheduler):
+    (missing,) = absent(scheduler)
+    in_prefetch(scheduler)
+    before = (missing - 1) % AGENTS
+    scheduler.arrive(prompt(before, 5), tag(before))
+    for i in range(2):
+        scheduler.arrive([40 + i] * 4, {})
+        passes(scheduler)
+    assert scheduler.cache.tree_core.outcomes.issued > 0
+
+
 def test_prefetch_does_not_wait_for_a_call_that_is_new_and_whose_prefix_is_there(scheduler):
     (missing,) = absent(scheduler)
     in_prefetch(scheduler)
