@@ -13,11 +13,11 @@ from kvflow.tui.owners import applications, only_client, warmed_words
 from kvflow.tui.rows import Column as Sorted
 from kvflow.tui.rows import Rows, Sort
 from kvflow.tui.screen import figures, tree_cells
+from kvflow.tui.screen.agent_cells import steps_cell
 from kvflow.tui.screen.chart import Part, bar
 from kvflow.tui.screen.columns import Column, header, line_of, place
 from kvflow.tui.screen.ink import Ink, Line, Piece, apart, fit, shorten
 from kvflow.tui.screen.panels import pools
-from kvflow.tui.screen.panels.agents import steps_cell
 from kvflow.tui.screen.view import WINDOWS_S, View
 from kvflow.tui.source import Status
 from kvflow.tui.store import Store

@@ -6,9 +6,9 @@ from kvflow.frames import AgentState, RunState
 from kvflow.graph import MAX_STEPS
 from kvflow.tui.owners import applications, warmed_words
 from kvflow.tui.screen import figures
+from kvflow.tui.screen.agent_cells import prefix_bar, steps_cell
 from kvflow.tui.screen.columns import Column, header, line_of, place
 from kvflow.tui.screen.ink import Ink, Line, Piece, cut
-from kvflow.tui.screen.panels.agents import prefix_bar, steps_cell
 from kvflow.tui.screen.view import View
 from kvflow.tui.words import NO_AGENT, NO_FRAME
 

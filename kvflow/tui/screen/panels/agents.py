@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from kvflow.frames import AgentState
-from kvflow.tui.glyphs import Glyphs
 from kvflow.tui.owners import applications, only_client, warmed
 from kvflow.tui.screen import figures
-from kvflow.tui.screen.chart import Part, bar
+from kvflow.tui.screen.agent_cells import prefix_bar, steps_cell
 from kvflow.tui.screen.columns import Column
 from kvflow.tui.screen.ink import Ink, Line, Piece
 from kvflow.tui.screen.table import Row, Rows, Widths
@@ -44,31 +43,6 @@ def title(view: View) -> str:
     frame = view.store.frame
     client = only_client(frame.agents) if frame else None
     return f"agents of {client}" if client else "agents"
-
-
-def prefix_bar(agents: Sequence[AgentState], glyphs: Glyphs, width: int) -> Line:
-    """How much of their prefixes is on the device, only on the host, and nowhere."""
-    prefix = sum(agent.prefix_tokens for agent in agents)
-    if not prefix:
-        return [Piece("unknown", Ink.MUTED)]
-    full, half, faint = glyphs.bar[:3]
-    device = sum(agent.device_tokens for agent in agents)
-    host = sum(agent.host_tokens for agent in agents)
-    parts = [
-        Part(device, full, Ink.DEVICE),
-        Part(host, half, Ink.HOST),
-        Part(max(prefix - device - host, 0), faint, Ink.MUTED),
-    ]
-    return bar(parts, prefix, width)
-
-
-def steps_cell(agent: AgentState | None) -> Line:
-    """Steps as a number; the nearer, the stronger. With ? where they seldom come true."""
-    if agent is None or agent.steps is None:
-        return [Piece("-", Ink.MUTED)]
-    if agent.doubted:
-        return [Piece(figures.steps(agent.steps), Ink.MUTED), Piece("?", Ink.WARNING)]
-    return [Piece(figures.steps(agent.steps), Ink.STRONG if agent.steps <= 1 else Ink.PLAIN)]
 
 
 def _cells(agent: AgentState, client: str | None, view: View, widths: Widths) -> dict[str, Line]:

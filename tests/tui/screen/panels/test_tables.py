@@ -4,6 +4,7 @@ from support.top_pictures import text_of, view_of
 from support.top_scene import agents_at, frame_at, prefetches_at
 
 from kvflow.frames import PrefetchStatus
+from kvflow.tui.screen.agent_cells import prefix_bar
 from kvflow.tui.screen.columns import place
 from kvflow.tui.screen.ink import Ink
 from kvflow.tui.screen.panels import agents, evictions, prefetches, waiting
@@ -29,14 +30,14 @@ def test_agents_who_speaks_first_comes_first_and_who_has_no_run_last():
 
 def test_agents_prefix_bar_shows_device_host_and_absent():
     [planner] = [one for one in agents_at(3) if one.agent == "planner"]
-    bar = agents.prefix_bar([planner], view_of([], plain=True).glyphs, 20)
+    bar = prefix_bar([planner], view_of([], plain=True).glyphs, 20)
     assert planner.steps == 1
     assert text_of([bar]) == "###########========="
 
 
 def test_agents_whose_prefix_is_not_known_have_no_bar():
     [*_, idle] = agents_at(0)
-    assert text_of([agents.prefix_bar([idle], view_of([]).glyphs, 20)]) == "unknown"
+    assert text_of([prefix_bar([idle], view_of([]).glyphs, 20)]) == "unknown"
 
 
 def test_agents_row_leads_to_the_node_that_ends_the_prefix():
