@@ -142,11 +142,16 @@ def test_prefetch_waits_while_a_call_that_waits_has_to_load(scheduler):
     assert scheduler.cache.tree_core.outcomes.issued == 0
 
 
-def test_prefetch_waits_for_a_call_that_is_new_and_has_to_load(scheduler):
+def missing_is_next(scheduler: MiniScheduler) -> int:
+    """A call has come after which the agent that is not on the device is next. Returns it."""
     (missing,) = absent(scheduler)
-    in_prefetch(scheduler)
     before = (missing - 1) % AGENTS
-    scheduler.arrive(prompt(before, 5), tag(before))  # the missing one is next from now on
+    in_prefetch(scheduler).arrive(prompt(before, 5), tag(before))
+    return missing
+
+
+def test_prefetch_waits_for_a_call_that_is_new_and_has_to_load(scheduler):
+    missing = missing_is_next(scheduler)
     scheduler.arrive(prompt(missing, 6), {})  # SGLang has not looked yet at what it can reuse
     passes(scheduler)
     assert scheduler.cache.tree_core.outcomes.issued == 0
@@ -155,10 +160,7 @@ def test_prefetch_waits_for_a_call_that_is_new_and_has_to_load(scheduler):
 
 
 def test_prefetch_does_not_wait_for_ever_while_new_calls_come_with_every_pass(scheduler):
-    (missing,) = absent(scheduler)
-    in_prefetch(scheduler)
-    before = (missing - 1) % AGENTS
-    scheduler.arrive(prompt(before, 5), tag(before))
+    missing_is_next(scheduler)
     for i in range(2):
         scheduler.arrive([40 + i] * 4, {})
         passes(scheduler)
@@ -166,10 +168,7 @@ def test_prefetch_does_not_wait_for_ever_while_new_calls_come_with_every_pass(sc
 
 
 def test_prefetch_does_not_wait_for_a_call_that_is_new_and_whose_prefix_is_there(scheduler):
-    (missing,) = absent(scheduler)
-    in_prefetch(scheduler)
-    before = (missing - 1) % AGENTS
-    scheduler.arrive(prompt(before, 5), tag(before))
+    missing_is_next(scheduler)
     passes(scheduler)
     assert scheduler.cache.tree_core.outcomes.issued > 0
 
