@@ -82,7 +82,7 @@ def _spawn_workers() -> None:
     )
     pids = [os.getpid(), worker.pid, int(maker.stdout)]
     target = Path(os.environ["FAKE_SGLANG_PIDS"])
-    aside = target.with_suffix(".new")
+    aside = target.with_suffix(f".{os.getpid()}")  # servers side by side share the target
     aside.write_text(json.dumps(pids))
     aside.rename(target)
 
