@@ -63,6 +63,8 @@ class Told:
         told = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # connections are kept, as SGLang's are
+
             def do_GET(self) -> None:
                 body = next(told._bodies)
                 told.frames += 1

@@ -202,42 +202,44 @@ def keep_selection(before: Rows, selected: int, now: Rows) -> int | None:
 
 
 def _walk(store: Store, view: View) -> list[int]:
-    """Ids, depth first. Bare numbers only: there may be fifty thousand."""
+    """Ids, depth first. Bare numbers only: there may be fifty thousand, and most are leaves."""
     tree, collapsed, links = store.tree, view.collapsed, store.tree.links
-    last_first = _order(store, view)
+    in_order = _order(store, view)
     ghosts = _ghosts_by_parent(store, view.filter)
     ids = [one for parent in ghosts if parent not in tree.nodes for one in ghosts[parent]]
-    special = ghosts.keys() | collapsed
-    todo = last_first(tree.tops())
-    following, show = todo.pop, ids.append
-    while todo:
-        node_id = following()
-        show(node_id)
-        if node_id in special:
-            if node_id in collapsed:
+    special = links.keys() | ghosts.keys()
+    show, levels = ids.append, [iter(in_order(tree.tops()))]
+    while levels:
+        for node_id in levels[-1]:
+            show(node_id)
+            if node_id not in special or node_id in collapsed:
                 continue
-            ids += ghosts[node_id]
-        if node_id in links:
-            todo += last_first(links[node_id])
+            ids += ghosts.get(node_id, ())
+            if node_id in links:
+                levels.append(iter(in_order(links[node_id])))
+                break
+        else:
+            levels.pop()
     return ids
 
 
 def _order(store: Store, view: View) -> Callable[[Collection[int]], list[int]]:
-    """What puts siblings in order, those that are shown, the last one first."""
+    """What puts siblings in order, those that are shown."""
     nodes, key, turned = store.tree.nodes, _KEYS[view.sort.column], view.sort.descending
     shown = _with_paths(store, view.filter) if view.filter else None
     if shown is None and view.sort.column is Column.ID:  # the usual case, without a look at nodes
-        return partial(sorted, reverse=not turned)
+        return partial(sorted, reverse=turned)
 
-    def last_first(siblings: Collection[int]) -> list[int]:
+    def in_order(siblings: Collection[int]) -> list[int]:
         if shown is not None:
             siblings = [one for one in siblings if one in shown]
         if len(siblings) < 2:
             return list(siblings)
-        ordered = sorted([nodes[one] for one in siblings], key=key, reverse=turned)
-        return [node.id for node in reversed(ordered)]
+        return [
+            node.id for node in sorted((nodes[one] for one in siblings), key=key, reverse=turned)
+        ]
 
-    return last_first
+    return in_order
 
 
 def _with_paths(store: Store, wanted: Filter) -> set[int]:

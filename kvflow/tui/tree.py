@@ -94,9 +94,11 @@ class Tree:
                 todo.extend(self.children(one))
 
     def _put(self, node: Node, before: Node | None) -> None:
-        if before is not None and before.parent != node.parent:
-            self._unlink(before)
         self.nodes[node.id] = node
+        if before is not None:
+            if before.parent == node.parent:
+                return
+            self._unlink(before)
         self._unseen_parents.pop(node.id, None)
         self._children.setdefault(node.parent, {})[node.id] = None
         if node.parent not in self.nodes:
