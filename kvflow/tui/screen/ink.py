@@ -59,6 +59,25 @@ def fit(line: Iterable[Piece], width: int) -> Line:
     return fitted
 
 
+def joined(line: Iterable[Piece]) -> Line:
+    """The line in as few pieces as look the same: blanks look alike in any ink.
+
+    Each piece costs again and again on its way to the terminal, and most of them are gaps.
+    """
+    found: Line = []
+    text, ink, is_blank = "", Ink.PLAIN, True
+    for piece in line:
+        blank = not piece.text.strip()
+        if blank or is_blank or piece.ink is ink:
+            text += piece.text
+        else:
+            found.append(Piece(text, ink))
+            text = piece.text
+        if not blank:
+            ink, is_blank = piece.ink, False
+    return [*found, Piece(text, ink)] if text else found
+
+
 def cut(line: Iterable[Piece], width: int, ellipsis: str = "…") -> Line:
     """The line in exactly `width` cells; what is cut off at its end becomes an ellipsis."""
     pieces = list(line)

@@ -10,7 +10,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from kvflow.tui.screen.ink import Ink, Piece, fit
+from kvflow.tui.screen.ink import Ink, Piece, fit, joined
 
 
 class Painted(Widget):
@@ -70,7 +70,8 @@ class Painted(Widget):
             component: a `line--` component class whose style lies under the whole line.
         """
         segments = [
-            Segment(piece.text, self._style(piece.ink, component)) for piece in fit(line, width)
+            Segment(piece.text, self._style(piece.ink, component))
+            for piece in joined(fit(line, width))
         ]
         return Strip(segments, width)
 
