@@ -6,6 +6,7 @@ import typer
 
 from kvflow import __version__
 from kvflow.cli import bench, recipe, run, serve, top
+from kvflow.cli.stderr import LastingStderr
 from kvflow.errors import ExitCode, KvflowError
 
 app = typer.Typer(
@@ -44,7 +45,7 @@ def main() -> None:
     try:
         app()
     except KvflowError as error:
-        sys.stderr.write(f"{error}\n")
+        LastingStderr().write(f"{error}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)

@@ -4,7 +4,7 @@ Rich honours NO_COLOR, FORCE_COLOR, TERM=dumb and COLUMNS by itself.
 """
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,15 +12,17 @@ if TYPE_CHECKING:
 
 @cache
 def out() -> "Console":
-    """The console for data (stdout)."""
-    from rich.console import Console
+    """The console for data (stdout). Raises BrokenPipeError once nobody reads."""
+    from kvflow.cli.pipes import DataConsole
 
-    return Console(highlight=False, soft_wrap=True)
+    return DataConsole(highlight=False, soft_wrap=True)
 
 
 @cache
 def err() -> "Console":
-    """The console for narration and errors (stderr)."""
+    """The console for narration and errors (stderr). Whoever closes it silences it, no more."""
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    from kvflow.cli.stderr import LastingStderr
+
+    return Console(file=cast("IO[str]", LastingStderr()), highlight=False, soft_wrap=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kvflow.cli.stderr import LastingStderr
 from kvflow.errors import ExitCode, RecipeError, UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def check(
         except RecipeError as error:
             reports.append({"path": name, "valid": False, "problems": _problems(error)})
             if not as_json:
-                sys.stderr.write(f"{error}\n")
+                LastingStderr().write(f"{error}\n")
         else:
             reports.append({**_facts(loaded), "valid": True})
             if not as_json:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -110,8 +109,8 @@ def command(
 
     Example: kvflow serve --recipe peer.yaml -- --max-total-tokens 16384
     """
+    from kvflow.cli import serve_screen
     from kvflow.cli.serve_session import Session
-    from kvflow.cli.top import show
     from kvflow.engine.launch import Options, build, choose
     from kvflow.recipe.load import find, load
 
@@ -122,11 +121,13 @@ def command(
             "prefixes are a recipe's",
             "kvflow serve --recipe F --warm",
         )
-    if top and not sys.stdout.isatty():
+    if top and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "--top needs a terminal to show its screen on",
+            "--top needs a terminal to show its screen on and to read keys from",
             hint="kvflow top, in another terminal, finds a server that runs here",
         )
+    if top:
+        serve_screen.check()
     api_key = _read_key(api_key_file) if api_key_file is not None else None
     options = Options(
         device=choose(device, os.environ),
@@ -155,7 +156,7 @@ def command(
             echo=_echo(narrator, api_key) if verbose else _ignore,
             warm=loaded if warm else None,
             api_key=api_key,
-            screen=partial(show, api_key=api_key) if top else None,
+            with_screen=top,
         )
         raise typer.Exit(session.run())
 

@@ -1,8 +1,6 @@
 """Tells on stderr what a long command is doing: a spinner on a terminal, plain lines elsewhere."""
 
-import contextlib
 import time
-from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -15,10 +13,7 @@ _REMIND_S = 10.0
 
 
 class Narrator:
-    """One line for each phase that is over, with the seconds that it took.
-
-    A stderr that is gone (a closed terminal) silences it; the command goes on.
-    """
+    """One line for each phase that is over, with the seconds that it took."""
 
     def __init__(self) -> None:
         self._console = console.err()
@@ -60,35 +55,26 @@ class Narrator:
 
     def say(self, text: str) -> None:
         """Print a line of narration as it stands."""
-        with _while_it_lasts():
-            self._console.print(text, markup=False)
+        self._console.print(text, markup=False)
 
     def _show_progress(self) -> None:
         now = time.monotonic()
         text = f"{self._phase}  {now - self._phase_began:.0f} s"
-        with _while_it_lasts():
-            if self._console.is_terminal:
-                if self._spinner is None:
-                    self._spinner = self._console.status(text)
-                    self._spinner.start()
-                self._spinner.update(text)
-            elif now - self._reminded >= _REMIND_S:
-                self._reminded = now
-                self._console.print(f"... {text}", markup=False)
+        if self._console.is_terminal:
+            if self._spinner is None:
+                self._spinner = self._console.status(text)
+                self._spinner.start()
+            self._spinner.update(text)
+        elif now - self._reminded >= _REMIND_S:
+            self._reminded = now
+            self._console.print(f"... {text}", markup=False)
 
     def _close_phase(self, outcome: str | None = None) -> None:
         """End the phase, and say how it ended; without an outcome say nothing."""
-        with _while_it_lasts():
-            if self._spinner is not None:
-                self._spinner.stop()
+        if self._spinner is not None:
+            self._spinner.stop()
         self._spinner = None
         if outcome is not None and self._phase:
             took = f"{time.monotonic() - self._phase_began:.1f} s"
             self.say(f"{self._phase:<24} {f'{outcome} {took}' if outcome else f'{took:>8}'}")
         self._phase = ""
-
-
-@contextlib.contextmanager
-def _while_it_lasts() -> Iterator[None]:
-    with contextlib.suppress(OSError):
-        yield

@@ -14,6 +14,7 @@ import msgspec
 import psutil
 
 from kvflow.cli.serve_narrator import Narrator
+from kvflow.cli.serve_screen import showing
 from kvflow.engine.launch import Interrupts, Launch, Server, before_start, demo, verify
 from kvflow.engine.state import ServerState, announced
 from kvflow.errors import KvflowError
@@ -37,7 +38,7 @@ class Session:
         echo: shown each new batch of SGLang's log lines.
         warm: a recipe whose fixed prefixes are to be computed before the server is announced.
         api_key: that the server asks for.
-        screen: shows the server until somebody quits, which ends it; takes its URL.
+        with_screen: whether `kvflow top` shows the server; to leave it ends the server.
     """
 
     launch: Launch
@@ -49,7 +50,7 @@ class Session:
     echo: Callable[[list[str]], None]
     warm: Loaded | None = None
     api_key: str | None = None
-    screen: Callable[[str], None] | None = None
+    with_screen: bool = False
 
     def run(self) -> int:
         """Serve until a signal asks for the end, or the screen is left.
@@ -67,12 +68,13 @@ class Session:
             demo.write()
         with Interrupts() as interrupts, Server(self.launch, self.log, os.environ) as server:
             self.narrator.say(f"SGLang's log: {self.log}")
+            left = False
             if self._start(server, interrupts):
                 verify.plugin(self.launch, self.log)
                 self._warm(interrupts)
                 with announced(self._state()):
-                    self._watch(server, interrupts)
-            if not interrupts.count and (self.screen is None or server.ended):
+                    left = self._watch(server, interrupts)
+            if not interrupts.count and not left:
                 raise server.failure()
             self._end(server, interrupts)
             return interrupts.exit_status if interrupts.count else 0
@@ -121,15 +123,26 @@ class Session:
             recipe=str(self.launch.recipe) if self.launch.recipe else None,
         )
 
-    def _watch(self, server: Server, interrupts: Interrupts) -> None:
+    def _watch(self, server: Server, interrupts: Interrupts) -> bool:
+        """Wait for the end, which is near then; whether somebody asked for it on the screen."""
         self.narrator.done()
         self._announce()
-        if self.screen is not None:
-            self.screen(self.launch.url)
-            return
+        if self.with_screen and self._show(server, interrupts):
+            return True
         while not interrupts.count and not server.ended:
             self.echo(server.lines())
             time.sleep(_LOOK_S)
+        return False
+
+    def _show(self, server: Server, interrupts: Interrupts) -> bool:
+        """Show the screen; whether somebody has left it. One that fails is no end of the server."""
+        with showing(self.launch.url, self.api_key) as screen:
+            while screen.poll() is None and not interrupts.count and not server.ended:
+                time.sleep(_LOOK_S)
+            ended_by_itself = screen.returncode is not None
+        if ended_by_itself and screen.returncode != 0:
+            self.narrator.say("the screen has failed, the server goes on; Ctrl-C ends it")
+        return ended_by_itself and screen.returncode == 0
 
     def _announce(self) -> None:
         state, url = self._state(), self.launch.url

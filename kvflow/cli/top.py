@@ -142,12 +142,3 @@ def command(
             top_show.replay(session, replay, speed, options)
         else:
             top_show.watch(session, url, read_api_key(api_key_file), options)
-
-
-def show(url: str, api_key: str | None) -> None:
-    """Show a live server on the screen until somebody quits, with the person's own keys."""
-    from kvflow.cli import top_show
-    from kvflow.tui.config import load
-    from kvflow.tui.options import ScreenOptions
-
-    top_show.watch(None, url, api_key, ScreenOptions(config=load(None)))

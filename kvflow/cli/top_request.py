@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kvflow.cli.top_print import Mode
+from kvflow.cli.stderr import LastingStderr
 from kvflow.errors import UsageError
 from kvflow.tui.config import Preset, load
 from kvflow.tui.filter import EVERYTHING, parse
@@ -58,7 +59,7 @@ def mode_of(asked: Sequence[Mode], record: Path | None, *, elsewhere: bool) -> M
             "stdout is no terminal that a screen could be shown on",
             hint=f"kvflow top --no-tui --record {record}",
         )
-    sys.stderr.write("note: stdout is no terminal: one picture, as with --once\n")
+    LastingStderr().write("note: stdout is no terminal: one picture, as with --once\n")
     return Mode.ONCE
 
 

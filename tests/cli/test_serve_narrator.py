@@ -107,16 +107,3 @@ def test_say_markup_and_brackets_stay_as_they_are(monkeypatch: pytest.MonkeyPatc
         narrator.say("[bold]SGLang[/bold] [2026-01-01]")
 
     assert file.getvalue() == "[bold]SGLang[/bold] [2026-01-01]\n"
-
-
-def test_say_to_a_terminal_that_is_gone_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Gone(io.StringIO):
-        def write(self, _: str) -> int:
-            raise OSError("Input/output error")
-
-    write_to(monkeypatch, Gone(), terminal=False)
-
-    with Narrator() as narrator:
-        narrator.phase("loading")
-        narrator.say("anyone?")
-        narrator.done()

@@ -32,7 +32,7 @@ class Terminal:
         self._command = command
 
     def __enter__(self) -> Self:
-        shell = f'{self._command}; echo "ended with $?"; exec sleep 600'
+        shell = f'trap : INT; {self._command}; echo "ended with $?"; exec sleep 600'
         start = ["new-session", "-d", "-x", "80", "-y", "24", "env", *self._variables]
         self._run(*start, "sh", "-c", shell)
         return self
@@ -73,5 +73,6 @@ class Terminal:
         return int(self._run("display-message", "-p", "#{pane_pid}"))
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=True)
+        done = subprocess.run([*self._tmux, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
         return done.stdout

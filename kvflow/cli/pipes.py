@@ -1,0 +1,11 @@
+"""What a command does when nobody reads any more what it writes."""
+
+from rich.console import Console
+
+
+class DataConsole(Console):
+    """Says by BrokenPipeError that nobody reads; Rich's own ends the program on the spot."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command."""
+        raise  # noqa: PLE0704 - Rich calls this while it handles the error
