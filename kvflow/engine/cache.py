@@ -48,7 +48,7 @@ class KvflowRadixCache(ObservedRadixCache):
         self.untagged_steps = policy.untagged_steps
         self.prefetcher = Prefetcher(self, policy.prefetch_depth, policy.prefetch_tokens)
         self.deferrals = Deferrals(policy.max_defer)
-        self._batch_must_wait = False
+        self._batch_must_wait = self._reads_on = False
         self.degraded = False
         self.calls = Calls(params.page_size)
         self.marks: Marks[Prefix] = Marks()
@@ -175,12 +175,28 @@ class KvflowRadixCache(ObservedRadixCache):
     def checkpoint_into_tree(self, req: Any, *, up_to: int, **kwargs: Any) -> None:
         """As SGLang's, with the insert cut where the call's fixed prefix ends."""
         self.tree_core.inserting = self.calls.get(req.rid)
+        self._reads_on = not req.finished()
         try:
             super().checkpoint_into_tree(req, up_to=up_to, **kwargs)
         finally:
             self.tree_core.inserting = None
+            self._reads_on = False
 
     def insert(self, params: Any) -> Any:
+        """As SGLang's, which lets a call that goes on read the tree's KV instead of its own.
+
+        It may have computed what has been on its way since: its next forward, a decode as a rule,
+        waits for no load, so everything after this insert does.
+        """
+        result = self._insert(params)
+        if self._reads_on:
+            loads = self.tree_core.loads_on(result.last_device_node)
+            for ack in self.cache_controller.ack_load_queue if loads else ():
+                if loads.intersection(ack.node_ids):
+                    ack.finish_event.wait()  # in the stream's order: the scheduler goes on
+        return result
+
+    def _insert(self, params: Any) -> Any:
         """As SGLang's; for a tagged call the fixed prefix goes in first, as a node of its own."""
         call = self.tree_core.inserting
         boundary = self._boundary(call, params)

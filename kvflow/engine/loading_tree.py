@@ -46,6 +46,13 @@ class LoadingTreeCore(ObservedTreeCore):
         """Whether any part of the path down to the node is on its way to the device."""
         return bool(self._loading) and any(self.is_loading(n.id) for n in self.path(node_id))
 
+    def loads_on(self, node_id: int) -> set[int]:
+        """The loads that bring a part of the path down to the node, by the node that ends each."""
+        if not self._loading:
+            return set()
+        path = [node.id for node in self.path(node_id)]
+        return {load for load, nodes in self._loading.items() if any(one in nodes for one in path)}
+
     def is_prefetching(self, node_id: int) -> bool:
         """Whether any part of the path down to the node is on its way ahead of need."""
         return any(

@@ -7,7 +7,7 @@ import support.engine  # noqa: F401 - before SGLang
 from sglang.srt.mem_cache.pool_host import mha
 from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache
 from support.mini_scheduler import MiniScheduler
-from support.prefixes import node_at
+from support.prefixes import evict_all, node_at
 from support.real_cache import build
 from support.tags import by
 
@@ -210,6 +210,45 @@ def test_without_the_fence_a_call_reads_what_has_not_arrived(scheduler, slow_lin
     scheduler.cache.cache_controller.layer_done_counter.set_consumer(-1)
     req.kv.kv_committed_len = req.kv.kv_allocated_len
     scheduler.abort(req)
+
+
+@pytest.fixture
+def overtaken(slow_link, monkeypatch):
+    """While a call computes what it might have loaded, a prefetch brings the same.
+
+    Its log probabilities are wanted from the first token on, so SGLang lets it use no KV.
+    """
+    scheduler = MiniScheduler(build(tokens=2 * POOL, host_ratio=4.0, settings={"mode": "evict"}))
+    for agent in range(AGENTS):
+        scheduler.serve(prompt(agent), tag(agent))
+    evict_all(scheduler.cache)
+    in_prefetch(scheduler)
+    req = scheduler.arrive(prompt(0, 5), answer=8)
+    req.return_logprob, req.logprob_start_len = True, 0
+    extend = scheduler._extend
+    monkeypatch.setattr(
+        scheduler, "_extend", lambda *batch: (extend(*batch), passes(scheduler, 2))
+    )
+    yield scheduler
+    scheduler.drain()
+    scheduler.cache.sanity_check()
+
+
+def test_call_that_has_computed_what_a_prefetch_brings_reads_what_was_written(overtaken):
+    overtaken.prefill()
+    assert overtaken.hits[-1][1:] == (0, 0)
+    core = overtaken.cache.tree_core
+    assert core.is_arriving(node_at(overtaken.cache, prompt(0)[:FIXED]).id)
+    overtaken.decode()  # reads KV and compares it with what was written
+
+
+def test_without_the_second_fence_a_call_reads_what_has_not_arrived(overtaken, monkeypatch):
+    """The mutation that shows that the test above can fail."""
+    monkeypatch.setattr(KvflowRadixCache, "insert", UnifiedRadixCache.insert)
+    overtaken.prefill()
+    with pytest.raises(AssertionError, match="wrong KV"):
+        overtaken.decode()
+    overtaken.finish_copies()
 
 
 def test_demand_loads_and_prefetches_never_run_out_of_layer_counters(scheduler, slow_link):
