@@ -25,11 +25,9 @@ async def ask(op: str, body: dict[str, Any]) -> str:
             "this server runs without kvflow's cache",
             hint="start it with kvflow serve, or with --radix-cache-backend kvflow",
         )
-    manager.auto_create_handle_loop()
-    communicator = getattr(manager, f"{ipc.NAME}_communicator")
     message = ipc.KvflowReq(op=op, body=json.dumps(body))
     try:
-        answers = await asyncio.wait_for(communicator(message), _ANSWER_SECONDS)
+        answers = await asyncio.wait_for(_answers(manager, message), _ANSWER_SECONDS)
     except TimeoutError as error:
         raise ControlError(
             504, "the scheduler does not answer", f"within {_ANSWER_SECONDS:g} s"
@@ -38,6 +36,20 @@ async def ask(op: str, body: dict[str, Any]) -> str:
         if answer.error:
             raise ControlError(400, answer.error, answer.why, answer.hint)
     return str(answers[0].body)
+
+
+async def _answers(manager: Any, message: ipc.KvflowReq) -> Any:
+    """What every rank answers.
+
+    SGLang hands an answer to whoever asks at that moment. So a question that was sent is waited for
+    until it is answered, even if whoever asked it has given up, and no other is sent meanwhile.
+    """
+    manager.auto_create_handle_loop()
+    turn: asyncio.Lock = vars(manager).setdefault("_kvflow_turn", asyncio.Lock())
+    await turn.acquire()
+    asked = asyncio.ensure_future(getattr(manager, f"{ipc.NAME}_communicator")(message))
+    asked.add_done_callback(lambda _: turn.release())
+    return await asyncio.shield(asked)
 
 
 def _manager() -> Any:

@@ -60,13 +60,20 @@ def add_routes(app: Any) -> None:
 
 async def _ticks(collector: metrics.Collector) -> None:
     """Time for all ranks alike: runs that fall silent expire after so many ticks."""
+    fails = False
     while True:
         await asyncio.sleep(_TICK_SECONDS)
         try:
             collector.sample = msgspec.json.decode(await ask("tick", {}), type=Sample)
+            fails = False
         except http_errors.ControlError as error:
             if error.status == 404:
                 return
+        except Exception:
+            # Without ticks silent runs never expire, so they go on, whatever happened to one.
+            if not fails:
+                _log.exception("kvflow: a tick has failed")
+            fails = True
 
 
 async def _prefixes(app: Any) -> None:

@@ -1,0 +1,105 @@
+"""Questions to the scheduler, through SGLang's own communicator."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+import support.engine  # noqa: F401 - before SGLang
+from sglang.srt.managers.communicator import FanOutCommunicator
+
+from kvflow.engine import asking, http
+from kvflow.engine.asking import ask
+from kvflow.engine.http_errors import ControlError
+from kvflow.engine.ipc import KvflowReqOutput
+from kvflow.engine.metrics import Collector
+from kvflow.engine.plugin import BACKEND
+
+pytestmark = pytest.mark.engine
+
+
+class Scheduler:
+    """Answers when it is told to, in the order in which it was asked.
+
+    Attributes:
+        asked: the questions that have come.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self._communicator = FanOutCommunicator(lambda message: self.asked.append(message.op), 1)
+        manager = SimpleNamespace(
+            server_args=SimpleNamespace(radix_cache_backend=BACKEND),
+            auto_create_handle_loop=lambda: None,
+            kvflow_control_communicator=self._communicator,
+        )
+        monkeypatch.setattr(asking, "_manager", lambda: manager)
+        monkeypatch.setattr(asking, "_ANSWER_SECONDS", 0.1)
+
+    async def answer(self, body: str) -> None:
+        self._communicator.handle_recv(KvflowReqOutput(body=body))
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def scheduler(monkeypatch: pytest.MonkeyPatch) -> Scheduler:
+    return Scheduler(monkeypatch)
+
+
+async def begin(op: str) -> "asyncio.Task[str]":
+    task = asyncio.create_task(ask(op, {}))
+    await asyncio.sleep(0.01)
+    return task
+
+
+async def test_question_is_answered(scheduler):
+    question = await begin("tick")
+    await scheduler.answer('"yes"')
+    assert await question == '"yes"'
+
+
+async def test_question_that_nobody_answers_ends_in_time(scheduler):
+    with pytest.raises(ControlError) as raised:
+        await ask("tick", {})
+    assert raised.value.status == 504
+
+
+@pytest.mark.parametrize("how", ["it took too long", "the client went away"])
+async def test_answer_that_comes_late_is_not_taken_for_that_to_the_next_question(scheduler, how):
+    first = await begin("serve")
+    if how == "the client went away":
+        first.cancel()
+    await asyncio.wait([first])
+    second = await begin("tick")
+    await scheduler.answer('"served"')
+    await scheduler.answer('"ticked"')
+    assert scheduler.asked == ["serve", "tick"]
+    assert await second == '"ticked"'
+
+
+async def test_question_that_was_given_up_before_its_turn_is_never_sent(scheduler):
+    for op in ("serve", "tick"):
+        with pytest.raises(ControlError):
+            await ask(op, {})
+    await scheduler.answer('"served"')
+    assert scheduler.asked == ["serve"]
+    third = await begin("follow")
+    await scheduler.answer('"followed"')
+    assert await third == '"followed"'
+
+
+async def test_tick_that_is_answered_with_nonsense_is_followed_by_others(monkeypatch, caplog):
+    told = iter(["{}", "[]", "null"])
+    asked: list[str] = []
+
+    async def nonsense(op: str, body: object) -> str:
+        asked.append(op)
+        return next(told, "{}")
+
+    monkeypatch.setattr(http, "ask", nonsense)
+    monkeypatch.setattr(http, "_TICK_SECONDS", 0.001)
+    ticks = asyncio.create_task(http._ticks(Collector()))
+    await asyncio.sleep(0.1)
+    assert not ticks.done()
+    ticks.cancel()
+    assert len(asked) > 3
+    assert len(caplog.records) == 1
