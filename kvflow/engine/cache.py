@@ -10,15 +10,15 @@ from typing import Any
 
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from sglang.srt.mem_cache.base_prefix_cache import CacheRequestOutcome
-from sglang.srt.session.streaming_session import is_virtual_node
 
 from kvflow.engine.agent_prompts import Namespace
 from kvflow.engine.calls import Call, Calls
 from kvflow.engine.deferral import Deferrals
+from kvflow.engine.fenced_cache import FencedRadixCache
 from kvflow.engine.guard import guarded
 from kvflow.engine.marks import Marks, Tails
-from kvflow.engine.observed_cache import ObservedRadixCache
 from kvflow.engine.prefetch import Prefetcher
+from kvflow.engine.quiet import Quiet
 from kvflow.engine.settings import Settings
 from kvflow.engine.tree import KvflowTreeCore, Prefix
 from kvflow.policy.rank import IDLE
@@ -26,13 +26,14 @@ from kvflow.recipe.model import Mode
 from kvflow.runs import StepChange
 
 
-class KvflowRadixCache(ObservedRadixCache):
+class KvflowRadixCache(FencedRadixCache):
     """SGLang's unified radix cache that knows who will speak next.
 
     Attributes:
         calls: tagged calls in flight and their runs.
         marks: which fixed prefixes stand in the tree; `tails`: which conversations.
         degraded: whether something of kvflow's failed, so that it goes on as in mode off.
+        can_prefetch: whether SGLang's settings leave more than the eviction order to decide.
     """
 
     settings = Settings()
@@ -48,8 +49,8 @@ class KvflowRadixCache(ObservedRadixCache):
         self.untagged_steps = policy.untagged_steps
         self.prefetcher = Prefetcher(self, policy.prefetch_depth, policy.prefetch_tokens)
         self.deferrals = Deferrals(policy.max_defer)
-        self._batch_must_wait = self._reads_on = False
-        self.degraded = False
+        self.quiet = Quiet()
+        self.degraded = self.can_prefetch = False
         self.calls = Calls(params.page_size)
         self.marks: Marks[Prefix] = Marks()
         self.tails = Tails()
@@ -60,6 +61,7 @@ class KvflowRadixCache(ObservedRadixCache):
     def reset(self) -> None:
         """Empty the cache; runs and calls in flight stay (paper invariant 37)."""
         super().reset()
+        self.quiet.end()
         self.marks.clear()
         self.tails.clear()
 
@@ -80,6 +82,7 @@ class KvflowRadixCache(ObservedRadixCache):
     @guarded
     def tick(self) -> None:
         """A second has passed, in every rank alike: silent runs may expire."""
+        self.quiet.tick()
         self.tree_core.watch.tick()
         self.tree_core.share.tick()
         self.calls.prompts.tick()
@@ -101,57 +104,21 @@ class KvflowRadixCache(ObservedRadixCache):
 
     def check_hicache_events(self) -> None:
         """Once a scheduler pass: SGLang notes which copies are complete, then prefetches start."""
-        self._batch_must_wait = False
         super().check_hicache_events()
         if self.mode in ("prefetch", "full") and self._may_prefetch():
-            scheduler = self.scheduler
-            self.prefetcher.step(scheduler.running_batch.reqs, scheduler.waiting_queue)
+            running = self.scheduler.running_batch
+            # While nobody can be admitted, what waits cannot load anything, whatever it once found.
+            waiting = () if running.batch_is_full else self.scheduler.waiting_queue
+            self.prefetcher.step(running.reqs, waiting)
 
     def _may_prefetch(self) -> bool:
         """Whether the setting allows it, and nobody waits for the cache to be quiet."""
         return (
             self.scheduler is not None
             and self.cache_controller is not None
-            and self.prefetch_is_supported
-            and self.scheduler.flush_wrapper._pending is None
+            and self.can_prefetch
+            and not self.quiet.lasts(self.scheduler.flush_wrapper._pending)
         )
-
-    @property
-    def prefetch_is_supported(self) -> bool:
-        """Full attention, one pipeline stage, and the host tier all to ourselves."""
-        return (
-            self.pp_size == 1
-            and self.linker is None
-            and self.buffer_pipeline is None
-            and not self.enable_storage
-            and self.tree_core.has_only_full_attention()
-            and not self.tree_core.is_eagle
-        )
-
-    def start_copies(self) -> None:
-        """Start what `load_back` has queued, without making a batch wait for it."""
-        super().ready_to_load_host_cache()
-
-    def lock(self, node_id: Any, skip_lock_components: Any = ()) -> Any:
-        """As SGLang's, at each admission; notes a batch that will read what is on its way.
-
-        A node looks resident from the moment its load is queued (SGLang's components/full.py).
-        """
-        if not is_virtual_node(node_id) and self.tree_core.is_arriving(node_id):
-            self._batch_must_wait = True
-        return super().lock(node_id, skip_lock_components)
-
-    def ready_to_load_host_cache(self) -> int:
-        """As SGLang's, once a prefill batch: the load that its forward waits for, or -1.
-
-        A batch without a load of its own that reads prefetched KV waits for the latest load, layer
-        by layer. All loads share one stream, in order, so every earlier one is complete with it.
-        """
-        index: int = super().ready_to_load_host_cache()
-        if index < 0 and self._batch_must_wait:
-            index = self.cache_controller.layer_done_counter.producer_index
-        self.traffic.waited_for(index)
-        return index
 
     # A call's life
 
@@ -160,7 +127,10 @@ class KvflowRadixCache(ObservedRadixCache):
         """A request has been queued."""
         params = req.sampling_params.custom_params
         namespace = Namespace(req.extra_key, req.cache_salt)
-        self._apply(self.calls.arrive(req.rid, params, req.origin_input_ids, namespace))
+        # SGLang has put another prompt in place of one that it refuses.
+        prompt = None if req.to_finish is not None else req.origin_input_ids
+        again = req.retracted_stain
+        self._apply(self.calls.arrive(req.rid, params, prompt, namespace, again=again))
         self.prefetcher.call_arrived(req)
         if self.calls.get(req.rid) is None:
             self.tree_core.share.call_arrived()
@@ -175,28 +145,12 @@ class KvflowRadixCache(ObservedRadixCache):
     def checkpoint_into_tree(self, req: Any, *, up_to: int, **kwargs: Any) -> None:
         """As SGLang's, with the insert cut where the call's fixed prefix ends."""
         self.tree_core.inserting = self.calls.get(req.rid)
-        self._reads_on = not req.finished()
         try:
             super().checkpoint_into_tree(req, up_to=up_to, **kwargs)
         finally:
             self.tree_core.inserting = None
-            self._reads_on = False
 
     def insert(self, params: Any) -> Any:
-        """As SGLang's, which lets a call that goes on read the tree's KV instead of its own.
-
-        It may have computed what has been on its way since: its next forward, a decode as a rule,
-        waits for no load, so everything after this insert does.
-        """
-        result = self._insert(params)
-        if self._reads_on:
-            loads = self.tree_core.loads_on(result.last_device_node)
-            for ack in self.cache_controller.ack_load_queue if loads else ():
-                if loads.intersection(ack.node_ids):
-                    ack.finish_event.wait()  # in the stream's order: the scheduler goes on
-        return result
-
-    def _insert(self, params: Any) -> Any:
         """As SGLang's; for a tagged call the fixed prefix goes in first, as a node of its own."""
         call = self.tree_core.inserting
         boundary = self._boundary(call, params)
@@ -216,8 +170,16 @@ class KvflowRadixCache(ObservedRadixCache):
     def on_release(self, req: Any, *, checkpointed: bool) -> None:
         """A request gave back its slots: because it is over, or until it is tried again."""
         super().on_release(req, checkpointed=checkpointed)
-        if req.finished():
-            self._note_end(req)
+        # What is retracted for want of memory, and not tried again, only has a reason to end.
+        if req.finished() or isinstance(req.to_finish, FINISH_ABORT):
+            self._note_end(req, req.last_node)
+
+    def claim_kv_row(self, req: Any) -> bool:
+        """As SGLang's: a streaming session may keep a request's slots, for its next turn."""
+        claimed: bool = super().claim_kv_row(req)
+        if claimed and req.finished():
+            self._note_end(req, None)
+        return claimed
 
     def finish(self, handle: Any, outcome: Any) -> None:
         """A request went away before it ran."""
@@ -231,14 +193,14 @@ class KvflowRadixCache(ObservedRadixCache):
         self.tree_core.matched(node_id, call_id if call is None else call.author)
 
     @guarded
-    def _note_end(self, req: Any) -> None:
+    def _note_end(self, req: Any, node_id: int | None) -> None:
         call = self.calls.get(req.rid)
-        aborted = isinstance(req.finished_reason, FINISH_ABORT)
+        aborted = isinstance(req.finished_reason or req.to_finish, FINISH_ABORT)
         end = self.calls.abort if aborted else self.calls.finish
         changes = end(req.rid)
         self.deferrals.forget(req.rid)
-        if call is not None:
-            self._settle(call, req.last_node, aborted)
+        if call is not None and node_id is not None:
+            self._settle(call, node_id, aborted)
         self._apply(changes)
 
     def _settle(self, call: Call, node_id: int, aborted: bool) -> None:
@@ -247,10 +209,13 @@ class KvflowRadixCache(ObservedRadixCache):
         if not call.converses:
             core.settle(node_id, call.id, None if aborted else call.boundary)
             core.conversation_ended(tail)  # it may have been thought to hold one
-        elif not aborted:
+            return
+        if not aborted:
             self.tails.add(tail)
             core.go_on(tail, node_id, self._steps(tail.client, tail.agent))
             self.tails.keep_only(lambda known: core.ranks.end(known) is not None)
+        if call.run_is_over:
+            core.conversation_ended(tail)
 
     @guarded
     def _note_abort(self, call_id: str) -> None:
@@ -290,5 +255,7 @@ class KvflowRadixCache(ObservedRadixCache):
 
     def _run_ended(self, client: str, run: str) -> None:
         self.calls.prompts.run_ended(client, run)
+        for call in self.calls.in_flight():
+            call.run_is_over |= (call.tag.client, call.tag.run) == (client, run)
         for tail in self.tails.pop_run(client, run):
             self.tree_core.conversation_ended(tail)

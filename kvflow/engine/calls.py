@@ -32,6 +32,7 @@ class Call:
             pages; None while that is not known.
         tail: whose conversation it would go on with.
         converses: whether its agent holds any.
+        run_is_over: whether its run has ended without it.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Call:
     boundary: int | None
     tail: Tail
     converses: bool
+    run_is_over: bool = False
 
     @property
     def author(self) -> Author:
@@ -112,30 +114,41 @@ class Calls:
         self,
         call_id: str,
         custom_params: object,
-        prompt: Sequence[int],
+        prompt: Sequence[int] | None,
         namespace: Namespace = _NO_NAMESPACE,
+        *,
+        again: bool = False,
     ) -> list[StepChange]:
         """A call is here. Nothing happens while one with this id is (it was retracted).
 
         Args:
             call_id: SGLang's request id.
             custom_params: whatever the request carried.
-            prompt: its token ids.
+            prompt: its token ids; None of one that is refused, from which nothing is learned.
             namespace: what sets its KV apart.
+            again: it was retracted, and has been counted before.
         """
         if call_id in self._calls:
             return []
         tag, bad = hints.parse(custom_params)
+        if not again:
+            self._count(tag, bad)
+        if tag is None:
+            return []
+        boundary, converses = None, False
+        if prompt is not None:
+            boundary, converses = self.prompts.read(tag, prompt, namespace)
+        tail = Tail(tag.client, tag.agent, *namespace, tag.workflow, tag.run)
+        self._calls[call_id] = Call(call_id, tag, boundary, tail, converses)
+        return self.table.arrive(tag, call_id)
+
+    def _count(self, tag: Tag | None, bad: Iterable[hints.BadHint]) -> None:
         for hint in bad:
             self.counts.bad_hints[hint.reason.value] += 1
         if tag is None:
             self.counts.untagged += 1
-            return []
-        self.counts.tagged += 1
-        boundary, converses = self.prompts.read(tag, prompt, namespace)
-        tail = Tail(tag.client, tag.agent, *namespace, tag.workflow, tag.run)
-        self._calls[call_id] = Call(call_id, tag, boundary, tail, converses)
-        return self.table.arrive(tag, call_id)
+        else:
+            self.counts.tagged += 1
 
     def drain_ended(self) -> list[Key]:
         """Runs that are over since this was asked last."""

@@ -95,6 +95,7 @@ NAMES = (
     Name("sglang.srt.managers.schedule_batch:Req.materialized_host_hit_len"),
     Name(_MEM + "base_prefix_cache:BasePrefixCache.finish", ("handle", "outcome")),
     Name(_MEM + "base_prefix_cache:CacheRequestOutcome.SUCCESS"),
+    Name(_CACHE + "claim_kv_row", ("req",)),
     Name("sglang.srt.managers.schedule_batch:FINISH_ABORT"),
     Name("sglang.srt.session.streaming_session:is_virtual_node"),
     # Building it (factory.py)
@@ -104,6 +105,13 @@ NAMES = (
     Name(_SCHEDULER + "_add_request_to_queue", ("req",)),
     Name(_SCHEDULER + "init_request_dispatcher"),
     Name(_SCHEDULER + "get_prefill_adder_class"),
+    Name(_SCHEDULER + "flush_cache"),
+    Name(_SCHEDULER + "pause_generation"),
+    Name(
+        "sglang.srt.managers.scheduler_components.weight_updater:"
+        "SchedulerWeightUpdaterManager.release_memory_occupation"
+    ),
+    Name("sglang.srt.managers.utils:is_health_check_generate_req"),
     Name(_POLICY + "PrefillAdder.add_one_req", ("req",)),
     Name(_POLICY + "AddReqResult.CONTINUE"),
     Name("sglang.srt.managers.tokenizer_control_mixin:_COMMUNICATOR_SPECS"),

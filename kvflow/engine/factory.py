@@ -42,11 +42,14 @@ def build_cache(context: Any) -> KvflowRadixCache:
     KvflowRadixCache.settings = told
     cache = create_unified_radix_cache(context, cache_class=KvflowRadixCache)
     assert isinstance(cache, KvflowRadixCache)
+    limits = support.limits(context)
+    cache.can_prefetch = not limits
     if told.recipe is not None:
         # Prefixes follow when the HTTP process has rendered them with its chat template.
         cache.calls.serve(told.recipe, {})
     hooks.install()
-    _log.info("kvflow: mode %s%s", cache.mode, support.limits(context))
+    only = f"; eviction order only: {', '.join(limits)}" if limits else ""
+    _log.info("kvflow: mode %s%s", cache.mode, only)
     return cache
 
 

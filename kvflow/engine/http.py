@@ -69,7 +69,7 @@ async def _ticks(collector: metrics.Collector) -> None:
         except http_errors.ControlError as error:
             if error.status == 404:
                 return
-        except Exception:
+        except Exception:  # noqa: BLE001
             # Without ticks silent runs never expire, so they go on, whatever happened to one.
             if not fails:
                 _log.exception("kvflow: a tick has failed")

@@ -46,6 +46,11 @@ class LoadingTreeCore(ObservedTreeCore):
         """Whether any part of the path down to the node is on its way to the device."""
         return bool(self._loading) and any(self.is_loading(n.id) for n in self.path(node_id))
 
+    @property
+    def is_loading_ahead(self) -> bool:
+        """Whether anything is on its way that is nobody's demand yet."""
+        return bool(self._ahead)
+
     def loads_on(self, node_id: int) -> set[int]:
         """The loads that bring a part of the path down to the node, by the node that ends each."""
         if not self._loading:

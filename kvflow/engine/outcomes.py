@@ -123,7 +123,8 @@ class Outcomes:
         self._loading.clear()
 
     def _is_news(self, one: _Prefetch) -> None:
-        self._news[one.seq] = one
+        if one.seq > self.operations - _KEPT_RECORDS:
+            self._news[one.seq] = one
         self._news.pop(self.operations - _KEPT_RECORDS, None)
 
 

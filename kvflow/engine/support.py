@@ -40,10 +40,10 @@ def refuse(context: Any) -> None:
         _stop("--tokenizer-worker-num", "its HTTP workers load no plugins")
 
 
-def limits(context: Any) -> str:
-    """What works less than fully with these settings, for the log line at the start."""
+def limits(context: Any) -> list[str]:
+    """Why kvflow decides the eviction order only with these settings; empty if it does all."""
     args = context.server_args
-    reasons = [
+    return [
         text
         for holds, text in (
             (not context.enable_hierarchical_cache, "no host tier"),
@@ -52,10 +52,10 @@ def limits(context: Any) -> str:
             (context.is_hybrid_swa or context.is_hybrid_ssm, "hybrid model"),
             (args.disaggregation_mode != "null", "prefill-decode disaggregation"),
             (args.hicache_storage_backend is not None, "storage backend"),
+            (args.hicache_write_policy == "write_back", "write policy write_back"),
         )
         if holds
     ]
-    return f"; eviction order only: {', '.join(reasons)}" if reasons else ""
 
 
 def _stop(flag: str, why: str) -> None:

@@ -178,8 +178,8 @@ class RunTable:
         the client says that none follows.
         """
         for live in self._roster.named(client, run):
-            self._release_calls(live)
             if expect_next:
+                self._release_calls(live)
                 self._end(live)
             else:
                 self._remove([live])

@@ -104,3 +104,18 @@ def test_memory_of_tails_of_ever_new_runs_is_bounded():
     standing = len(mini.cache.tree_core.ranks._ends)
     assert len(tails._by_agent) <= 2 * standing + 64
     assert len(tails._by_run) <= 2 * standing + 64
+
+
+@pytest.mark.parametrize("how", ["answered", "aborted"])
+def test_tail_of_a_run_that_ended_without_its_last_call_is_spent(how):
+    mini = scheduler()
+    talk(mini, *TURNS[:2])
+    last = mini.arrive(TURNS[2], by("a", 30, run="run", steps=STEPS), answer=4)
+    mini.prefill()
+    mini.cache.end_run("app", "run", expect_next=False)
+    if how == "aborted":
+        mini.abort(last)
+    mini.drain()
+    [tail] = mini.cache.tails.of(("app", "a"))
+    assert mini.cache.tree_core.ranks.end(tail) is None
+    assert why(mini, TURNS[1]) is Why.SPENT

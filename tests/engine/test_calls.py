@@ -158,3 +158,26 @@ def test_nodes_of_a_call_are_its_own_and_those_of_a_conversation_the_conversatio
     authors = [call.author for call in calls.in_flight()]
     assert authors[0] == authors[1] == ("app", "a", None, None, "work", "run")
     assert authors[2] == "e"
+
+
+def test_call_that_is_tried_again_is_not_counted_again():
+    calls = Calls(1)
+    for again in (False, True):
+        calls.arrive("plain", None, PROMPT, again=again)
+        calls.arrive("bad", {"kvflow": 3}, PROMPT, again=again)
+    calls.arrive("tagged", by("a", 30), PROMPT)
+    calls.abort("tagged")  # as SGLang seemed to say
+    calls.arrive("tagged", by("a", 30), PROMPT, again=True)
+    assert boundary(calls, "tagged") == 30
+    assert (calls.counts.tagged, calls.counts.untagged) == (1, 2)
+    assert calls.counts.bad_hints.total() == 1
+
+
+def test_nothing_is_learned_from_a_call_that_is_refused():
+    calls = Calls(1)
+    for number in range(4):
+        calls.arrive(f"c{number}", by("a", run=f"r{number}"), [*PROMPT, number])
+    calls.arrive("refused", by("a", run="refused"), None)
+    assert boundary(calls, "refused") is None
+    calls.arrive("next", by("a", run="next"), [*PROMPT, 9])
+    assert boundary(calls, "next") == len(PROMPT)

@@ -5,6 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import support.engine  # noqa: F401 - before SGLang
+from sglang.srt.managers.schedule_batch import FINISH_LENGTH
+from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache
 from support.audit import check_slots, check_tree
 from support.going_round import AGENTS, GoingRound
 
@@ -122,3 +125,20 @@ def test_call_that_goes_away_leaves_nothing(state):
 def test_call_that_is_retracted_comes_back_and_leaves_nothing(state):
     scene = go_away(state, lambda scene, req: scene.mini.retract(req), seed=2)
     prefetch_still_works(scene)
+
+
+def test_call_that_there_is_no_memory_for_leaves_nothing():
+    scene = go_away("running", lambda scene, req: scene.mini.give_up(req), seed=3)
+    prefetch_still_works(scene)
+
+
+def test_turn_of_a_streaming_session_that_keeps_its_slots_is_over(monkeypatch):
+    scene = Scene()
+    req = scene.running()
+    monkeypatch.setattr(UnifiedRadixCache, "claim_kv_row", lambda cache, req: True)
+    req.finished_reason = FINISH_LENGTH(length=1)
+    assert scene.cache.claim_kv_row(req)
+    monkeypatch.undo()
+    assert not list(scene.cache.calls.in_flight())
+    scene.mini.abort(req)
+    nothing_is_left(scene)

@@ -92,3 +92,14 @@ def test_latest_keeps_the_last_256():
     for number in range(300):
         outcomes.started([number], Candidate(1, 1, 1, number, ("app", "a")))
     assert [record.seq for record in outcomes.latest()] == list(range(45, 301))
+
+
+def test_news_of_prefetches_that_are_long_past_is_not_kept():
+    outcomes = Outcomes()
+    for end in range(1000):
+        outcomes.started([end], Candidate(1, 1, 10, end, ("app", "a")))
+        outcomes.arrived(end)
+    for end in range(1000):
+        outcomes.found(end, 10, loading=False)
+    told = [record for _ in range(10) for record in outcomes.take_news(100)]
+    assert [record.seq for record in told] == list(range(745, 1001))

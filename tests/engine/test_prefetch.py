@@ -126,10 +126,26 @@ def test_prefetch_never_takes_what_is_needed_as_soon(scheduler):
 
 def test_prefetch_waits_while_a_flush_is_pending(scheduler):
     (missing,) = absent(scheduler)
-    in_prefetch(scheduler).flush_wrapper = SimpleNamespace(_pending=("flush", 0.0))
+    flush = SimpleNamespace(timeout_s=1.5)
+    in_prefetch(scheduler).flush_wrapper = SimpleNamespace(_pending=(flush, 0.0))
     speak(scheduler, (missing - 1) % AGENTS)
     passes(scheduler, 3)
     assert scheduler.cache.tree_core.outcomes.issued == 0
+
+
+def test_prefetch_after_a_flush_that_was_given_up_starts_by_ticks_not_by_the_clock(scheduler):
+    (missing,) = absent(scheduler)
+    flush = SimpleNamespace(timeout_s=1.5)
+    in_prefetch(scheduler).flush_wrapper = SimpleNamespace(_pending=(flush, 0.0))
+    speak(scheduler, (missing - 1) % AGENTS)
+    passes(scheduler)
+    scheduler.flush_wrapper._pending = None  # which each rank finds for itself
+    for _ in range(3):
+        assert scheduler.cache.tree_core.outcomes.issued == 0
+        passes(scheduler)
+        scheduler.cache.tick()
+    passes(scheduler)
+    assert scheduler.cache.tree_core.outcomes.issued == FIXED
 
 
 def test_prefetch_waits_while_a_call_that_waits_has_to_load(scheduler):
@@ -171,6 +187,16 @@ def test_prefetch_does_not_wait_for_a_call_that_is_new_and_whose_prefix_is_there
     missing_is_next(scheduler)
     passes(scheduler)
     assert scheduler.cache.tree_core.outcomes.issued > 0
+
+
+def test_nothing_is_loaded_ahead_where_kvflow_decides_the_eviction_order_only():
+    settings = {"mode": "prefetch"}
+    made = build(tokens=POOL, host_ratio=4.0, settings=settings, policy="write_back")
+    scheduler = MiniScheduler(made)
+    for agent in [*range(AGENTS), 0, 1]:
+        scheduler.serve(prompt(agent), tag(agent))
+        passes(scheduler, 2)
+    assert scheduler.cache.tree_core.outcomes.issued == 0
 
 
 def test_prefetch_depth_zero_loads_nothing():
@@ -226,9 +252,7 @@ def overtaken(slow_link, monkeypatch):
     req = scheduler.arrive(prompt(0, 5), answer=8)
     req.return_logprob, req.logprob_start_len = True, 0
     extend = scheduler._extend
-    monkeypatch.setattr(
-        scheduler, "_extend", lambda *batch: (extend(*batch), passes(scheduler, 2))
-    )
+    monkeypatch.setattr(scheduler, "_extend", lambda *batch: (extend(*batch), passes(scheduler, 2)))
     yield scheduler
     scheduler.drain()
     scheduler.cache.sanity_check()
@@ -280,4 +304,30 @@ def test_prefetch_stops_with_the_mode_and_starts_again(scheduler):
     assert scheduler.cache.tree_core.outcomes.issued == 0
     in_prefetch(scheduler)
     passes(scheduler)
+    assert scheduler.cache.tree_core.outcomes.issued == FIXED
+
+
+def test_prefetch_is_at_its_end_once_the_cache_has_to_be_quiet(scheduler, slow_link):
+    (missing,) = absent(scheduler)
+    in_prefetch(scheduler)
+    speak(scheduler, (missing - 1) % AGENTS)
+    passes(scheduler)
+    assert scheduler.cache.ongoing_load_back
+    scheduler.cache.finish_prefetches()
+    assert not scheduler.cache.ongoing_load_back
+    assert on_device(scheduler, missing)
+
+
+def test_prefetch_goes_on_while_what_waits_cannot_be_admitted(scheduler, monkeypatch):
+    (missing,) = absent(scheduler)
+    in_prefetch(scheduler)
+    speak(scheduler, (missing - 1) % AGENTS)
+    waits = scheduler.arrive(prompt(50), None)
+    waits.host_hit_length = 10  # as it was found once
+    passes(scheduler, 3)
+    assert scheduler.cache.tree_core.outcomes.issued == 0
+    with monkeypatch.context() as patched:
+        full = SimpleNamespace(reqs=scheduler.running, batch_is_full=True)
+        patched.setattr(MiniScheduler, "running_batch", full)
+        passes(scheduler, 2)
     assert scheduler.cache.tree_core.outcomes.issued == FIXED

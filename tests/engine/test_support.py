@@ -80,7 +80,7 @@ def test_lru_that_was_asked_for_is_not_refused():
 
 
 def test_limits_of_plain_settings_are_none():
-    assert settings_support.limits(build_context()) == ""
+    assert settings_support.limits(build_context()) == []
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,14 @@ def test_limits_of_plain_settings_are_none():
         ({"speculative_algorithm": "EAGLE"}, "speculative decoding"),
         ({"disaggregation_mode": "decode"}, "prefill-decode disaggregation"),
         ({"hicache_storage_backend": "file"}, "storage backend"),
+        ({"hicache_write_policy": "write_back"}, "write policy write_back"),
     ],
 )
 def test_limits_name_the_setting_that_leaves_the_eviction_order_alone(args, limit):
-    assert settings_support.limits(with_args(**args)) == f"; eviction order only: {limit}"
+    assert settings_support.limits(with_args(**args)) == [limit]
 
 
 def test_limits_name_a_missing_host_tier_and_a_hybrid_model():
     context = build_context(host_ratio=0)
     context.is_hybrid_ssm = True
-    assert settings_support.limits(context).endswith(": no host tier, hybrid model")
+    assert settings_support.limits(context) == ["no host tier", "hybrid model"]

@@ -87,10 +87,13 @@ class Oracle:
                 self.settle(live)
                 return
 
-    def end(self, client: str, run: str) -> None:
+    def end(self, client: str, run: str, expect_next: bool) -> None:
         for live in list(self.lives):
             if (live.key.client, live.key.run) == (client, run):
-                live.end()
+                if expect_next:
+                    live.end()
+                else:
+                    self.lives.remove(live)
                 self.settle(live)
 
     def drop(self, client: str, workflow: str) -> None:
@@ -172,8 +175,9 @@ def test_table_any_interleaving_equals_all_live_runs_recomputed(
             oracle.depart(call_id, kind)
         elif kind == "end":
             run = data.draw(st.sampled_from(RUNS))
-            d.apply(d.table.end(name[0], run))
-            oracle.end(name[0], run)
+            expect_next = data.draw(st.booleans())
+            d.apply(d.table.end(name[0], run, expect_next))
+            oracle.end(name[0], run, expect_next)
         elif kind == "tick":
             d.apply(d.table.tick())
             oracle.tick()

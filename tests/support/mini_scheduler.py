@@ -145,6 +145,10 @@ class MiniScheduler:
 
     def retract(self, req: Any) -> None:
         """A running request gives its slots to others and queues again."""
+        self._release(req)
+        self._queue(req)
+
+    def _release(self, req: Any) -> None:
         self.running.remove(req)
         release_req(
             req=req,
@@ -154,7 +158,11 @@ class MiniScheduler:
             tree_cache=self.cache,
             hisparse_coordinator=None,
         )
-        self._queue(req)
+
+    def give_up(self, req: Any) -> None:
+        """There is no memory for a running request, and none could be freed for it."""
+        req.to_finish = FINISH_ABORT("out of memory")
+        self._release(req)
 
     def finish_copies(self) -> None:
         """All copies that were started are complete; the cache has not heard of it."""
@@ -282,6 +290,7 @@ class MiniScheduler:
         return SimpleNamespace(
             reqs=list(reqs),
             device="cpu",
+            batch_is_full=False,
             tree_cache=self.cache,
             req_to_token_pool=self.cache.req_to_token_pool,
             hisparse_coordinator=None,

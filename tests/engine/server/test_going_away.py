@@ -240,3 +240,22 @@ def test_calls_that_go_away_leave_nothing_and_prefetch_works(scene, state, go_aw
     check_nothing_runs(scene)
     check_prefetch_works(scene)
     check_flush_empties_everything(scene)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_flush_is_taken_while_a_prefetch_is_on_its_way(scene, paused):
+    scene.warm()
+    agent, first = scene.absent(), scene.present()
+    prefix_bytes = FIXED * scene.frame()["bytes_per_token"]
+    scene.server.set_link(prefix_bytes / 2.0 / 1e9)  # it takes two seconds
+    scene.server.generate(scene.prompt(first), 2, scene.hint(first, then=agent))
+    wait_until(scene.server.copies_fly, "a prefetch")
+    if paused:
+        scene.server.post("/pause_generation", {"mode": "in_place"})
+    scene.server.post("/flush_cache", {})
+    assert scene.frame()["tree_nodes"] == 0
+    scene.server.set_link(None)
+    if paused:
+        scene.server.post("/continue_generation", {})
+    scene.warm()
+    check_prefetch_works(scene)
