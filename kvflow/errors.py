@@ -1,6 +1,10 @@
 """Errors that a person reads: what failed, why, and what to type next."""
 
 from enum import IntEnum
+from typing import Final
+
+_CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160)), "\ufffd")
+_BUT_NEWLINES: Final = {code: to for code, to in _CONTROLS.items() if code != ord("\n")}
 
 
 class ExitCode(IntEnum):
@@ -13,8 +17,14 @@ class ExitCode(IntEnum):
     AUTH = 4
     CHECK_FAILED = 5  # `bench --fail-if`, `doctor`
     MISSING = 6  # a GPU or an optional part is not here
+    HANGUP = 129
     INTERRUPTED = 130
     TERMINATED = 143
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal obeys instead of showing it: control characters."""
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 class KvflowError(Exception):
@@ -39,7 +49,7 @@ class KvflowError(Exception):
             lines.append(f"  why: {self.why}")
         if self.hint:
             lines.append(f" hint: {self.hint}")
-        return "\n".join(lines)
+        return "\n".join(lines).translate(_BUT_NEWLINES)
 
 
 class UsageError(KvflowError):

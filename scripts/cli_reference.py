@@ -20,6 +20,7 @@ _MEANINGS = {
     ExitCode.MISSING: "a GPU or an optional part is not on this machine",
     ExitCode.INTERRUPTED: "Ctrl-C",
     ExitCode.TERMINATED: "ended by SIGTERM",
+    ExitCode.HANGUP: "its terminal was closed",
 }
 
 

@@ -1,15 +1,25 @@
-"""Two results side by side: what has become faster or slower between them."""
+"""Two results side by side: what has become faster or slower between them.
 
-from collections.abc import Iterator, Sequence
+What the machine did between two benches is in every time, so that times alone show nothing. It is
+not in the speed-up over an arm that took its turns in the same repeats: only that is compared.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
 
+from kvflow.bench.arms import baseline
 from kvflow.bench.report.folder import SUMMARY
-from kvflow.bench.result import RESULT, ArmFigures, Document, settings_of
+from kvflow.bench.result import RESULT, Document, settings_of
 from kvflow.bench.stats import Ratio, unpaired
 from kvflow.errors import UsageError
+
+_CONDITIONS = (
+    "model", "device", "dtype", "pool_tokens", "link_ratio", "fixed_tokens", "dynamic_tokens",
+    "output_tokens", "runs", "concurrency", "plain_lanes",
+)  # fmt: skip
 
 
 class Change(NamedTuple):
@@ -18,19 +28,23 @@ class Change(NamedTuple):
     Attributes:
         setting: its name.
         arm: likewise.
+        base: the arm that speed-ups are over, in both results.
         before_s: mean seconds of a run in the first result.
         after_s: in the second one.
-        run: how many times as fast the second one is; its interval is of times that were not taken
-            in turns, so what the machine did meanwhile is in it.
+        times: how many times as fast that is, of which nothing can be claimed.
+        run: how many times as large the arm's speed-up over `base` is in the second result; None of
+            `base` itself, and where a result has no repeat with both.
         ttft: likewise, of the first token.
     """
 
     setting: str
     arm: str
+    base: str
     before_s: float
     after_s: float
-    run: Ratio
-    ttft: Ratio
+    times: float
+    run: Ratio | None
+    ttft: Ratio | None
 
 
 def read(path: Path) -> list[Document]:
@@ -70,27 +84,52 @@ def changes(before: Sequence[Document], after: Sequence[Document]) -> list[Chang
 
 
 def _changes(before: Sequence[Document], after: Sequence[Document]) -> Iterator[Change]:
-    earlier = {(d.recipe, d.setup["setting"]): d for d in before}
-    for document in after:
-        other = earlier.get((document.recipe, document.setup["setting"]))
-        if other is None:
+    for first, second in _in_both(before, after):
+        both = [name for name in _times(second) if name in _times(first)]
+        base = baseline(both)
+        if base is None:
             continue
-        for name, arm in document.arms.items():
-            old = other.arms.get(name)
-            if old is not None and old.run_s is not None and arm.run_s is not None:
-                yield Change(
-                    document.setup["setting"],
-                    name,
-                    old.run_s.mean,
-                    arm.run_s.mean,
-                    unpaired(_times(arm, "run_s"), _times(old, "run_s")),
-                    unpaired(_times(arm, "ttft_s"), _times(old, "ttft_s")),
-                )
+        for name in both:
+            before_s, after_s = _times(first)[name], _times(second)[name]
+            yield Change(
+                second.setup["setting"],
+                name,
+                base,
+                before_s,
+                after_s,
+                before_s / after_s,
+                _growth(first, second, name, base, "run_s_by_repeat"),
+                _growth(first, second, name, base, "ttft_s_by_repeat"),
+            )
 
 
-def _times(arm: ArmFigures, what: str) -> list[float]:
-    by_repeat: dict[int, float] = getattr(arm, f"{what}_by_repeat")
-    return list(by_repeat.values())
+def _in_both(
+    before: Sequence[Document], after: Sequence[Document]
+) -> Iterator[tuple[Document, Document]]:
+    earlier = {(one.recipe, one.setup["setting"]): one for one in before}
+    for second in after:
+        first = earlier.get((second.recipe, second.setup["setting"]))
+        if first is not None:
+            yield first, second
+
+
+def _times(document: Document) -> Mapping[str, float]:
+    """Mean seconds of a run, by arm that was measured."""
+    return {name: arm.run_s.mean for name, arm in document.arms.items() if arm.run_s is not None}
+
+
+def _growth(first: Document, second: Document, arm: str, base: str, by_repeat: str) -> Ratio | None:
+    if arm == base:
+        return None
+    before, after = (_in_units_of(base, document, arm, by_repeat) for document in (first, second))
+    return unpaired(after, before) if before and after else None
+
+
+def _in_units_of(base: str, document: Document, arm: str, by_repeat: str) -> list[float]:
+    """An arm's times, each over that of the base in the same repeat."""
+    own: dict[int, float] = getattr(document.arms[arm], by_repeat)
+    other: dict[int, float] = getattr(document.arms[base], by_repeat)
+    return [seconds / other[repeat] for repeat, seconds in own.items() if repeat in other]
 
 
 def _listed(documents: Sequence[Document]) -> str:
@@ -99,15 +138,18 @@ def _listed(documents: Sequence[Document]) -> str:
 
 def differences(before: Sequence[Document], after: Sequence[Document]) -> list[str]:
     """In which ways the two were not measured alike, as a person should know before believing."""
-    if not before or not after:
-        return []
-    found = []
-    for name in sorted(before[0].environment.keys() | after[0].environment.keys()):
-        one, two = before[0].environment.get(name), after[0].environment.get(name)
-        if one != two:
-            found.append(f"{name}: {one} before, {two} after")
-    for name in ("pool_tokens", "link_ratio", "output_tokens", "dynamic_tokens", "runs"):
-        one, two = before[0].setup.get(name), after[0].setup.get(name)
-        if one != two:
-            found.append(f"{name}: {one} before, {two} after")
-    return found
+    pairs = list(_in_both(before, after))
+    found = [
+        text for first, second in pairs for text in _unlike(first.environment, second.environment)
+    ]
+    for first, second in pairs:
+        setups = ({name: one.setup.get(name) for name in _CONDITIONS} for one in (first, second))
+        where = f"{second.setup['setting']}: " if len(pairs) > 1 else ""
+        found += [f"{where}{text}" for text in _unlike(*setups)]
+    return list(dict.fromkeys(found))
+
+
+def _unlike(one: Mapping[str, object], two: Mapping[str, object]) -> Iterator[str]:
+    for name in dict.fromkeys((*one, *two)):
+        if one.get(name) != two.get(name):
+            yield f"{name}: {one.get(name)} before, {two.get(name)} after"

@@ -11,6 +11,7 @@ import msgspec
 
 from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable
 from kvflow.frames import Frame, Traffic
+from kvflow.loopback import is_loopback
 from kvflow.recipe.model import Mode
 
 Counts = Mapping[str, float]
@@ -29,6 +30,17 @@ class _Policy(msgspec.Struct):
     """What is read of /kvflow/policy."""
 
     mode: Mode
+
+
+class _Workflow(msgspec.Struct):
+    client: str | None
+    name: str
+
+
+class _Workflows(msgspec.Struct):
+    """What is read of /kvflow/workflows."""
+
+    workflows: list[_Workflow]
 
 
 class Control:
@@ -70,6 +82,12 @@ class Control:
         what = f"switching to mode {mode}"
         reply = await self._ask("PATCH", "/kvflow/policy", what, {"mode": mode})
         self._read(reply, what, _Policy)
+
+    async def workflows(self, client: str) -> set[str]:
+        """Names of the workflows that runs of a client walk: its own, and the served one."""
+        what = "asking for workflows"
+        known = self._read(await self._ask("GET", "/kvflow/workflows", what), what, _Workflows)
+        return {one.name for one in known.workflows if one.client in (None, client)}
 
     async def counts(self) -> Counts | None:
         """What the server has counted; None if it runs without kvflow."""
@@ -117,9 +135,12 @@ class Control:
 async def steering(url: str, api_key: str | None = None) -> AsyncIterator[Control]:
     """Steer the server at a URL for as long as the context lasts."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    # A proxy of the environment has no way to this machine's loopback.
     async with httpx2.AsyncClient(
-        base_url=url, headers=headers, timeout=_ANSWER_S, trust_env=False
+        base_url=url,
+        headers=headers,
+        timeout=_ANSWER_S,
+        # A proxy of the environment has no way to this machine's loopback.
+        trust_env=not is_loopback(httpx2.URL(url).host),
     ) as http:
         yield Control(http, url)
 

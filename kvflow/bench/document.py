@@ -7,6 +7,7 @@ from kvflow.bench.environment import Environment
 from kvflow.bench.goodput import Limits
 from kvflow.bench.result import Document, Result, SpeedupFigure, SuiteDocument
 from kvflow.bench.session import Measured, Outcome
+from kvflow.bench.suites import SUITES
 from kvflow.bench.verdict import Evidence, judge
 
 
@@ -45,10 +46,11 @@ def document(
         ttft=of_ttft if isinstance(of_ttft, dict) else {},
         recompute_ms=recompute if isinstance(recompute, float) else None,
         emulated="label" in measured.facts,
+        takes=_takes(measured, outcome),
     )
     return Document(
         recipe=measured.setting.served.recipe.name,
-        setup=_setup(measured, outcome, command),
+        setup=_setup(measured, outcome, command, limits),
         environment=machine,
         arms=arms,
         speedups=speedups,
@@ -56,7 +58,21 @@ def document(
     )
 
 
-def _setup(measured: Measured, outcome: Outcome, command: str) -> dict[str, Any]:
+def _takes(measured: Measured, outcome: Outcome) -> frozenset[str]:
+    """The flags of sizes and ratios that another bench like this one would not refuse."""
+    if outcome.suite.name in SUITES:
+        return frozenset()
+    flags = {"--fixed", "--output"}
+    if "pool_tokens" in measured.facts:  # servers of its own
+        flags.add("--pool-ratio")
+    if "label" in measured.facts:
+        flags.add("--link-ratio")
+    return frozenset(flags)
+
+
+def _setup(
+    measured: Measured, outcome: Outcome, command: str, limits: Limits | None
+) -> dict[str, Any]:
     setting = measured.setting
     recipe = setting.driven.recipe
     found: dict[str, Any] = {
@@ -76,6 +92,8 @@ def _setup(measured: Measured, outcome: Outcome, command: str) -> dict[str, Any]
         "interrupted": outcome.interrupted,
         **measured.facts,
     }
+    if limits is not None:
+        found["goodput"] = dict(limits)
     if setting.paper is not None:
         found["paper"] = {
             "speedups": dict(setting.paper.speedups),

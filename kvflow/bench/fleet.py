@@ -38,6 +38,17 @@ class Station:
         return self.server.launch.port if self.server else None
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether the bench has started it on a GPU."""
+        return self.server is not None and self.server.launch.device == "cuda"
+
+    def death(self) -> KvflowError | None:
+        """Why the process has ended by itself; None if it has not, or is somebody else's."""
+        if self.server is not None and self.server.wait(1.0):
+            return self.server.failure()
+        return None
+
+    @property
     def link_log(self) -> Path | None:
         """Where its emulated link notes copies to the device; None of a real one."""
         log = self.server.launch.env.get("KVFLOW_LINK_LOG") if self.server else None
@@ -66,12 +77,12 @@ class SideBySide:
     which takes longer than what is measured.
 
     Attributes:
-        stations: those that are up, by arm.
-        failed: why the others are not.
+        stations: those that came up, by arm.
+        failed: why the others did not, or were left out.
     """
 
     stations: Mapping[str, Station]
-    failed: Mapping[str, KvflowError]
+    failed: MutableMapping[str, KvflowError]
 
     def server_of(self, arm: Arm) -> str:
         """Its own."""
@@ -81,11 +92,21 @@ class SideBySide:
         """The server, which has been up all along.
 
         Raises:
-            KvflowError: it could not be started.
+            KvflowError: it could not be started, or was left out.
         """
         if arm.name in self.failed:
             raise self.failed[arm.name]
         return self.stations[arm.name]
+
+    def leave_out(self, arm: str, why: KvflowError) -> None:
+        """End the server of an arm, lest it takes time from the others.
+
+        Raises:
+            KvflowError: it does not go.
+        """
+        self.failed[arm] = why
+        if (server := self.stations[arm].server) is not None:
+            server.kill()
 
 
 def launches(

@@ -1,5 +1,6 @@
 """Benching a server that already runs: only modes, which can be switched on it."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,14 +8,17 @@ from dataclasses import dataclass
 from kvflow.bench.arms import Arm
 from kvflow.bench.control import steering
 from kvflow.bench.fleet import Narrate, Station
-from kvflow.bench.measure import Access, take_turn
+from kvflow.bench.measure import CLIENT, Access, take_turn
 from kvflow.bench.plan import Block
 from kvflow.bench.session import Facts, Stage
 from kvflow.bench.setting import Setting
 from kvflow.bench.trial import Trial
 from kvflow.client.server import connect
-from kvflow.errors import UsageError
+from kvflow.engine.launch.interrupts import Interrupts
+from kvflow.errors import KvflowError, UsageError
 from kvflow.recipe.model import Mode
+
+_LEAVING_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +78,66 @@ class _LiveStage:
         """Find out what the server is, and which mode it is in.
 
         Raises:
-            UsageError: it runs without kvflow.
+            UsageError: it runs without kvflow, or does not know the workflow.
             KvflowError: it does not answer.
         """
-        url, key = self.station.url, self.access.api_key
-        async with connect(url, api_key=key) as server, steering(url, key) as control:
-            self.found = self.found or await control.mode()
-            if self.found is None:
-                raise UsageError(
-                    f"{url} runs without kvflow",
-                    "there is no mode that could be switched",
-                    "kvflow serve --recipe FILE starts one with it",
-                )
-            return {"server": server.info.label, "mode_found": self.found}
+        key, recipe = self.access.api_key, setting.served
+        async with connect(self.station.url, api_key=key) as server:
+            url = self.station.url = server.info.url
+            async with steering(url, key) as control:
+                found = self.found or await control.mode()
+                if found is None:
+                    raise UsageError(
+                        f"{url} runs without kvflow",
+                        "there is no mode that could be switched",
+                        f"kvflow serve --recipe {recipe.path} starts one with it",
+                    )
+                known = await control.workflows(CLIENT)
+        if recipe.recipe.name not in known:
+            raise UsageError(
+                f"{url} does not know the workflow {recipe.recipe.name}",
+                f"it knows {', '.join(sorted(known)) or 'none'}",
+                f"kvflow serve --recipe {recipe.path} starts a server that does",
+            )
+        self.found = found
+        return {
+            "server": server.info.label,
+            "mode_found": found,
+            "environment_of": "client",
+        }
 
     async def take_turn(self, setting: Setting, block: Block) -> Trial:
         """Measure one mode once."""
         return await take_turn(setting, block, self.station, self.access)
 
-    async def leave(self) -> None:
-        """Put the mode back that was found.
+    def leave(self) -> None:
+        """Put the mode back that was found, whatever signal comes meanwhile.
 
         Raises:
             KvflowError: the server does not take it any more.
         """
-        if self.found is not None:
-            async with steering(self.station.url, self.access.api_key) as control:
-                await control.switch(self.found)
+        if self.found is None:
+            return
+        try:
+            with Interrupts():
+                asyncio.run(self._put_back(self.found))
+        except TimeoutError as error:
+            raise self._stays(self.found, f"no answer within {_LEAVING_S:g} s") from error
+        except KvflowError as error:
+            raise self._stays(self.found, f"{error.what}: {error.why}") from error
+
+    async def _put_back(self, mode: Mode) -> None:
+        async with (
+            asyncio.timeout(_LEAVING_S),
+            steering(self.station.url, self.access.api_key) as control,
+        ):
+            await control.switch(mode)
+
+    def _stays(self, mode: Mode, why: str) -> KvflowError:
+        url = self.station.url
+        key = ' -H "Authorization: Bearer $KVFLOW_API_KEY"' if self.access.api_key else ""
+        return KvflowError(
+            f"mode {mode} was not put back on {url}",
+            why,
+            f'curl -X PATCH {url}/kvflow/policy -d \'{{"mode": "{mode}"}}\'{key}',
+        )

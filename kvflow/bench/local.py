@@ -1,5 +1,6 @@
 """Benching servers of our own: started for it, pressed by ratios, ended with it."""
 
+import asyncio
 import contextlib
 import os
 import tempfile
@@ -25,6 +26,7 @@ from kvflow.errors import KvflowError, UsageError
 from kvflow.recipe.load import Loaded
 
 _START_S = 1800.0
+_IDLE_S = 10.0
 EMULATED = "CPU engine, emulated link"
 """The label of every figure that was made with the CPU engine."""
 
@@ -94,8 +96,7 @@ class LocalRig:
                 for arm, launch in self._launches(settings, arms, environ).items()
             }
             with running(wanted, environ, _START_S, narrate, failed) as stations:
-                gauge = stations.get("hicache") or next(iter(stations.values()))
-                yield CpuStage(self, SideBySide(stations, failed), link, gauge)
+                yield CpuStage(self, SideBySide(stations, failed), link)
 
     @contextlib.contextmanager
     def _one_at_a_time(
@@ -193,11 +194,11 @@ class LocalStage:
             station = await self.fleet.station(block.arm)
         except KvflowError as error:
             why = ", ".join(part for part in (error.what, error.why, error.hint) if part)
-            failure = f"its server cannot be started: {why}"
+            failure = f"it has no server: {why}"
             return Trial(arm=block.arm.name, repeat=block.repeat, failure=failure)
         return await take_turn(setting, block, station, self.rig.access)
 
-    async def leave(self) -> None:
+    def leave(self) -> None:
         """Nothing to put back: the servers end with the stage."""
 
 
@@ -207,12 +208,11 @@ class CpuStage(LocalStage):
 
     Attributes:
         link: that file.
-        gauge: the server on which is measured what recomputing costs.
-        recompute_s: that, by tokens.
+        recompute_s: what recomputing costs, by tokens.
     """
 
+    fleet: SideBySide
     link: Path
-    gauge: Station
     recompute_s: dict[int, float] = field(default_factory=dict)
 
     async def prepare(self, setting: Setting) -> Facts:
@@ -220,7 +220,7 @@ class CpuStage(LocalStage):
         facts = self.rig.facts(setting) | {"label": EMULATED, "dtype": self.rig.dtype}
         tokens = int(facts["longest_prefix_tokens"] or 0)
         if tokens not in self.recompute_s:
-            self.recompute_s[tokens] = await self._measure_recompute(tokens)
+            self.recompute_s[tokens] = await self._recompute(tokens)
         facts["recompute_ms"] = self.recompute_s[tokens] * 1e3
         if setting.link_ratio is not None:
             model = self.rig.model_of(setting.served)
@@ -230,12 +230,49 @@ class CpuStage(LocalStage):
             facts["link_gbps"] = gbps
         return facts
 
-    async def _measure_recompute(self, tokens: int) -> float:
+    async def take_turn(self, setting: Setting, block: Block) -> Trial:
+        """Measure one arm once; a server that hangs in it takes no other turn."""
+        trial = await LocalStage.take_turn(self, setting, block)
+        if trial.failure and block.arm.name not in self.fleet.failed:
+            await self._end_if_stuck(block.arm.name, trial.failure)
+        return trial
+
+    async def _recompute(self, tokens: int) -> float:
+        """Measured on stock HiCache, or on another server where that cannot.
+
+        Raises:
+            KvflowError: on none.
+        """
+        causes, hint = {arm: error.what for arm, error in self.fleet.failed.items()}, ""
+        for arm in sorted(self.fleet.stations, key=lambda arm: arm != "hicache"):
+            if arm in causes:
+                continue
+            try:
+                return await self._measure_recompute(self.fleet.stations[arm], tokens)
+            except KvflowError as error:
+                causes[arm], hint = f"{error.what}, {error.why}", error.hint
+                await self._end_if_stuck(arm, error.what)
+        why = "; ".join(f"{arm}: {cause}" for arm, cause in causes.items())
+        raise KvflowError("what recomputing costs cannot be measured", why, hint)
+
+    async def _measure_recompute(self, gauge: Station, tokens: int) -> float:
         self.link.write_text("")
-        self.gauge.holds = None
+        gauge.holds = None
         async with (
-            connect(self.gauge.url, timeout_s=self.rig.access.timeout_s) as server,
-            steering(self.gauge.url) as control,
+            connect(gauge.url, timeout_s=self.rig.access.timeout_s) as server,
+            steering(gauge.url) as control,
         ):
             await control.flush()
             return await recompute_seconds(server, tokens, seed=tokens)
+
+    async def _end_if_stuck(self, arm: str, why: str) -> None:
+        """End a server that is not idle after a failure: it would go on working beside others."""
+        station = self.fleet.stations[arm]
+        with contextlib.suppress(KvflowError, TimeoutError):
+            async with asyncio.timeout(_IDLE_S), steering(station.url) as control:
+                await control.flush()  # refused while something runs
+                return
+        cause = station.death()
+        self.fleet.leave_out(
+            arm, KvflowError("it hung or died, and was ended", cause.what if cause else why)
+        )

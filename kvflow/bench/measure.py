@@ -1,6 +1,8 @@
 """One arm's turn: the right mode, a warm cache, then the measured runs."""
 
+import os
 import time
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,15 +13,19 @@ from kvflow.bench.plan import Block
 from kvflow.bench.setting import Setting
 from kvflow.bench.trace import Trace, watching_a_run
 from kvflow.bench.trial import Answers, Hits, Trial, first_failure, hits, what_was_said
-from kvflow.bench.usage import cpu_seconds, watching
+from kvflow.bench.usage import cpu_seconds, visible_gpus, watching
 from kvflow.client.drive import Settings, drive
 from kvflow.client.records import Ledger, RunRecord
 from kvflow.client.server import Server, connect
+from kvflow.client.warm import warm
 from kvflow.errors import KvflowError
 from kvflow.telemetry.nvml import NoGpus, open_gpus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
+
+    from kvflow.bench.plain import PlainTraffic
+    from kvflow.telemetry.sampler import GpuProbe
 
 CLIENT = "bench"
 """One client throughout: of one that stops, a run is expected for a while."""
@@ -30,7 +36,7 @@ _ALIKE = "answers"  # the filler that is the same for all arms
 
 
 class TurnFailed(KvflowError):
-    """A call of a turn failed. `what` is the call's own error, which names it."""
+    """Nothing was measured, as a rule since a call failed: `what` is its error, which names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,7 @@ async def take_turn(setting: Setting, block: Block, station: Station, access: Ac
         ):
             await _Turn(setting, block, station, server, control, trial).take()
     except KvflowError as error:
-        ended = station.server is not None and station.server.wait(1.0)
-        cause = station.server.failure() if station.server is not None and ended else None
+        cause = station.death()
         trial.failure = f"{error.what}: {cause.what}" if cause else error.what
         station.holds = None
     return trial
@@ -101,33 +106,46 @@ class _Turn:
         await self._control.flush()
         before: Hits | None = None
         while self._trial.warm_rounds < _MOST_ROUNDS:
-            first = self._trial.warm_rounds == 0 and self._block.first
-            filler = _ALIKE if first else f"{self._name}/warm-{self._trial.warm_rounds}"
-            ledger = await self._round(filler)
-            if first:
-                self._trial.cold = what_was_said(ledger.calls)
+            now = hits((await self._warm_round()).calls)
             self._trial.warm_rounds += 1
-            now = hits(ledger.calls)
             if self._trial.warm_rounds >= _LEAST_ROUNDS and before and _alike(before, now):
                 return
             before = now
 
+    async def _warm_round(self) -> Ledger:
+        """One more round; after the first one every agent's prefix was computed, called or not."""
+        number = self._trial.warm_rounds
+        if number == 0 and self._block.first:
+            ledger = await self._round(_ALIKE)
+            self._trial.cold = what_was_said(ledger.calls)
+        else:
+            # Measured runs count from 0 on: these are others, and others in each round.
+            ahead = self._block.repeat * _MOST_ROUNDS + number + 1
+            filler = f"{self._name}/warm-{number}"
+            async with self._chats(filler) as plain:
+                ledger = await self._round(filler, -ahead * self._setting.concurrency)
+            _check(next(iter(plain.errors), ""), ledger.runs)
+        if number == 0:
+            called = {call.call.agent for call in ledger.calls}
+            others = self._setting.driven.recipe.agents.keys() - called
+            async for _ in warm(self._setting.driven, self._server, others):
+                pass
+        return ledger
+
     async def _measure(self) -> None:
-        lanes = self._setting.plain_lanes
-        vocabulary = await self._server.vocabulary() if lanes else range(0)
-        port, ledger = self._station.port, Ledger()
+        port, runs, ledger = self._station.port, self._setting.runs, Ledger()
         counts_before = await self._control.counts()
         cpu_before = cpu_seconds(port) if port else None
         async with (
-            watching(open_gpus() if port else NoGpus("the server was not started here")) as gpus,
-            chatting(self._server, lanes, self._name, vocabulary) as plain,
+            watching(self._gpus(), visible_gpus(os.environ)) as gpus,
+            self._chats(self._name) as plain,
         ):
             began = time.perf_counter()
             try:
                 await drive(
                     self._setting.driven,
                     self._server,
-                    self._settings(self._setting.runs, self._name),
+                    self._settings(runs, self._name, self._block.repeat * runs),
                     [ledger],
                 )
             finally:
@@ -139,26 +157,41 @@ class _Turn:
         if cpu_before is not None and cpu_after is not None:
             self._trial.cpu_s = cpu_after - cpu_before
         _check(first_failure(ledger) or next(iter(plain.errors), ""), ledger.runs)
+        if not ledger.calls:
+            name = self._setting.driven.recipe.name
+            raise TurnFailed(f"its runs made no call: {name} ended them at their start")
         self._trial.whole = True
         self._trial.counts = difference(await self._control.counts(), counts_before)
 
+    @asynccontextmanager
+    async def _chats(self, name: str) -> "AsyncIterator[PlainTraffic]":
+        """The plain chats beside the workflow, if the setting has any."""
+        lanes = self._setting.plain_lanes
+        vocabulary = await self._server.vocabulary() if lanes else range(0)
+        async with chatting(self._server, lanes, name, vocabulary) as plain:
+            yield plain
+
+    def _gpus(self) -> "GpuProbe":
+        return open_gpus() if self._station.on_gpu else NoGpus("no server of ours on a GPU")
+
     async def _trace(self) -> Trace:
-        async with watching_a_run(self._control, self._station.link_log) as trace:
-            trace.calls = (await self._round(f"{self._name}/trace")).calls
+        began = time.perf_counter()
+        async with watching_a_run(self._control, self._station.link_log, began) as trace:
+            trace.calls = (await self._round(f"{self._name}/trace", began=began)).calls
         return trace
 
     async def _answers(self, filler: str) -> Answers:
         return what_was_said((await self._round(filler)).calls)
 
-    async def _round(self, filler: str) -> Ledger:
+    async def _round(self, filler: str, first_run: int = 0, began: float | None = None) -> Ledger:
         """One run in each lane, not measured."""
         ledger = Ledger()
-        settings = self._settings(self._setting.concurrency, filler)
-        await drive(self._setting.driven, self._server, settings, [ledger])
+        settings = self._settings(self._setting.concurrency, filler, first_run)
+        await drive(self._setting.driven, self._server, settings, [ledger], began=began)
         _check(first_failure(ledger), ledger.runs)
         return ledger
 
-    def _settings(self, runs: int, filler: str) -> Settings:
+    def _settings(self, runs: int, filler: str, first_run: int) -> Settings:
         return Settings(
             client=CLIENT,
             runs=runs,
@@ -166,6 +199,8 @@ class _Turn:
             seed=self._setting.driven.recipe.workload.seed,
             filler=filler,
             exact=True,
+            first_run=first_run,
+            stop_at_failure=True,
         )
 
 

@@ -24,6 +24,7 @@ DEFAULT_LINK_RATIO = 0.5
 _SPARE_TOKENS = 2048
 _PLAIN_TOKENS = 4096  # what a plain chat may leave behind between two rounds of the workflow
 _TAIL_TOKENS = 32
+_ROUNDS = 24  # of the workflow, in which is seen how seldom an agent speaks
 _TRIES = 5
 
 
@@ -45,7 +46,7 @@ def pools(setting: Setting, fixed: FixedSet) -> Pools:
     Raises:
         UsageError: not even one call fits into the pressed pool.
     """
-    limit = fixed.unique + 2 * _tails(setting) + _SPARE_TOKENS + _PLAIN_TOKENS * setting.plain_lanes
+    limit = fixed.unique + _tails(setting) + _SPARE_TOKENS + _PLAIN_TOKENS * setting.plain_lanes
     if setting.pool_ratio is None:
         return Pools(None, limit)
     pressed = round(setting.pool_ratio * fixed.unique)
@@ -67,13 +68,22 @@ def usual_pool_ratio(loaded: Loaded, fixed: FixedSet) -> float:
 
 
 def _tails(setting: Setting) -> int:
-    """Tokens that the runs in flight leave behind their fixed prefixes, in one round."""
-    seed = setting.driven.recipe.workload.seed
-    return sum(
-        call.dynamic_tokens + call.output_tokens
-        for run in range(setting.concurrency)
-        for call in plan_run(setting.driven, run, seed)
-    )
+    """Tokens that are left behind fixed prefixes until an agent speaks again that seldom does.
+
+    The least recently used goes first where there is no host tier, so with less room its prefix
+    would go before what nobody will ask for again.
+    """
+    seed, at_once = setting.driven.recipe.workload.seed, setting.concurrency
+    tails, gap = [0], 1
+    spoke: dict[str, int] = {}
+    for number in range(_ROUNDS):
+        runs = range(number * at_once, (number + 1) * at_once)
+        calls = [call for run in runs for call in plan_run(setting.driven, run, seed)]
+        tails.append(sum(call.dynamic_tokens + call.output_tokens for call in calls))
+        for agent in {call.agent for call in calls}:
+            gap = max(gap, number - spoke.get(agent, -1))
+            spoke[agent] = number
+    return (gap + 1) * max(tails)
 
 
 def _largest_tail(loaded: Loaded) -> int:

@@ -34,8 +34,12 @@ class Stage(Protocol):
     async def take_turn(self, setting: Setting, block: Block) -> Trial:
         """Measure one arm once; a failure is told in the trial."""
 
-    async def leave(self) -> None:
-        """Put back what was found."""
+    def leave(self) -> None:
+        """Put back what was found. Called outside asyncio, where nothing cancels it.
+
+        Raises:
+            KvflowError: it cannot be put back.
+        """
 
 
 class Rig(Protocol):
@@ -95,6 +99,7 @@ class Outcome:
         measured: by setting, in order.
         interrupted: whether somebody ended it early.
         error: what ended it early otherwise.
+        left_undone: what could not be put back after it, and why.
     """
 
     suite: Suite
@@ -103,6 +108,7 @@ class Outcome:
     measured: list[Measured] = field(default_factory=list)
     interrupted: bool = False
     error: KvflowError | None = None
+    left_undone: KvflowError | None = None
 
     @property
     def broken(self) -> list[tuple[str, str, str]]:
@@ -120,25 +126,34 @@ def run(outcome: Outcome, rig: Rig, watch: Watch) -> None:
         for _, group in groupby(settings, rig.key):
             together = list(group)
             with rig.opened(together, outcome.arms, watch.narrate) as stage:
-                asyncio.run(_all(outcome, together, stage, watch, pace))
+                try:
+                    asyncio.run(_all(outcome, together, stage, watch, pace))
+                finally:
+                    _leave(outcome, stage)
     except (KeyboardInterrupt, asyncio.CancelledError):
         outcome.interrupted = True
     except KvflowError as error:
         outcome.error = error
+    except OSError as error:
+        outcome.error = KvflowError("the bench cannot go on", str(error))
 
 
 async def _all(
     outcome: Outcome, settings: Sequence[Setting], stage: Stage, watch: Watch, pace: Pace
 ) -> None:
+    for setting in settings:
+        measured = Measured(setting)
+        outcome.measured.append(measured)
+        watch.narrate(f"setting up {setting.name}")
+        measured.facts = await stage.prepare(setting)
+        await _setting(outcome, measured, stage, watch, pace)
+
+
+def _leave(outcome: Outcome, stage: Stage) -> None:
     try:
-        for setting in settings:
-            measured = Measured(setting)
-            outcome.measured.append(measured)
-            watch.narrate(f"setting up {setting.name}")
-            measured.facts = await stage.prepare(setting)
-            await _setting(outcome, measured, stage, watch, pace)
-    finally:
-        await stage.leave()
+        stage.leave()
+    except KvflowError as error:
+        outcome.left_undone = error
 
 
 async def _setting(

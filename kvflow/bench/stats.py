@@ -71,7 +71,11 @@ def paired(times: Sequence[float], baseline: Sequence[float]) -> Ratio:
 
 
 def unpaired(times: Sequence[float], baseline: Sequence[float]) -> Ratio:
-    """The same of times that were taken apart from each other (Welch's interval of the logs)."""
+    """The same of values that were taken apart from each other (Welch's interval of the logs).
+
+    Times alone have to be of the same session: what differs between two is in the ratio, yet not in
+    its interval.
+    """
     own, other = [[log(value) for value in values] for values in (times, baseline)]
     centre = fmean(other) - fmean(own)
     if min(len(own), len(other)) < 2:

@@ -57,14 +57,17 @@ class Trace:
 
 
 @contextlib.asynccontextmanager
-async def watching_a_run(control: Control, link_log: Path | None) -> AsyncIterator[Trace]:
+async def watching_a_run(
+    control: Control, link_log: Path | None, began: float
+) -> AsyncIterator[Trace]:
     """Look at the server, again and again, for as long as the context lasts.
 
     Args:
         control: of the server.
         link_log: where its emulated link notes copies; None of a real one.
+        began: what `time.perf_counter` showed when the run began.
     """
-    trace, began = Trace(), time.perf_counter()
+    trace = Trace()
     watcher = asyncio.create_task(_look(control, trace.looks, began))
     try:
         yield trace

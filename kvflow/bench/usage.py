@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -37,13 +37,19 @@ def _server(port: int) -> Iterator[psutil.Process]:
                 yield from (child, *child.children(recursive=True))
 
 
+def visible_gpus(environ: Mapping[str, str]) -> set[int] | None:
+    """The GPUs that a server can use, by the driver's numbers; None if they are not told."""
+    shown = environ.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "").split(",")
+    return {int(one) for one in shown} if all(one.isdecimal() for one in shown) else None
+
+
 @dataclass(slots=True)
 class GpuUse:
     """How busy GPUs were, sample by sample; empty without one.
 
     Attributes:
-        busy: share of the time in which a kernel ran, over all GPUs.
-        h2d_gbps: GB/s from host to device, over all GPUs.
+        busy: share of the time in which a kernel ran, over all GPUs in use.
+        h2d_gbps: GB/s from host to device, over all GPUs in use.
     """
 
     busy: list[float] = field(default_factory=list)
@@ -58,13 +64,19 @@ class GpuUse:
 
 
 @asynccontextmanager
-async def watching(probe: GpuProbe) -> AsyncIterator[GpuUse]:
-    """Sample GPUs once a second for as long as the context lasts, on a thread of its own."""
+async def watching(probe: GpuProbe, only: Collection[int] | None = None) -> AsyncIterator[GpuUse]:
+    """Sample GPUs once a second for as long as the context lasts, on a thread of its own.
+
+    Args:
+        probe: reads them.
+        only: which ones; None for all.
+    """
     use = GpuUse()
 
     async def sample() -> None:
         while not probe.why_no_gpu:
-            use.note(await asyncio.to_thread(probe.read))
+            gpus = await asyncio.to_thread(probe.read)
+            use.note([gpu for gpu in gpus if only is None or gpu.index in only])
             await asyncio.sleep(_SAMPLE_S)
 
     task = asyncio.create_task(sample())

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kvflow.bench.arms import ARMS
+from kvflow.bench.arms import ARMS, baseline
 from kvflow.bench.result import ArmFigures, SpeedupFigure, Verdict
 from kvflow.bench.stats import Claim
 
@@ -13,6 +13,7 @@ _SMALL_PREFIX = 0.05  # of a call, that computing its prefix anew takes
 _FEW_TOKENS = 300  # published prompts are often shorter; not worth keeping
 _LITTLE_PREFILL = 0.15  # of a call, until its first token
 _MOSTLY_HOST = 0.5
+_NEARLY_ALL = 0.9  # of what can be reused, was there before a call asked
 _WIDE = 1.25  # upper over lower end of an interval
 _ALIKE = 1.05  # an interval within this and its inverse shows that two are as good as equal
 _OFTEN_LATE = 0.3
@@ -20,10 +21,17 @@ _MORE_MISMATCH, _MORE_ANSWERS = 0.05, 3  # than stock's own; fewer answers may b
 
 
 class Finding(NamedTuple):
-    """One cause, and what would change it (may be nothing)."""
+    """One cause, and what would change it (may be nothing).
+
+    Attributes:
+        reason: the cause.
+        advice: what would change it.
+        flag: without which the advice cannot be taken, if it needs one.
+    """
 
     reason: str
     advice: str = ""
+    flag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,7 @@ class Evidence:
         ttft: of the first token.
         recompute_ms: what computing the longest prefix costs; None if it was not measured.
         emulated: whether link and pool are those of the CPU engine.
+        takes: flags that would change what was measured, as far as this bench does not refuse them.
     """
 
     arms: Mapping[str, ArmFigures]
@@ -43,28 +52,30 @@ class Evidence:
     ttft: Mapping[str, SpeedupFigure]
     recompute_ms: float | None
     emulated: bool
+    takes: frozenset[str]
 
 
 def judge(evidence: Evidence) -> Verdict:
     """The verdict on kvflow (prefetch where it was measured) against stock, or less of kvflow."""
     measured = [name for name, arm in evidence.arms.items() if arm.run_s is not None]
-    base = _first(measured, ("hicache", "lru", "off", "evict", "prefetch"))
+    base = baseline(measured)
     others = [name for name in measured if name != base]
     ours = _first(others, ("prefetch", "full", "evict", "off"))
     findings = [Finding(f"{name}: {arm.failure}") for name, arm in evidence.arms.items()
                 if arm.failure]  # fmt: skip
     if ours is None or base is None or f"{ours}/{base}" not in evidence.runs:
         headline = "Nothing can be said: kvflow and what it is compared with were not both measured"
-        return _verdict(f"{headline}.", findings)
+        return _verdict(f"{headline}.", findings, evidence.takes)
     findings += _reasons(evidence, ours, base)
-    return _verdict(_headline(evidence, ours, base), findings)
+    return _verdict(_headline(evidence, ours, base), findings, evidence.takes)
 
 
-def _verdict(headline: str, findings: list[Finding]) -> Verdict:
+def _verdict(headline: str, findings: list[Finding], takes: frozenset[str]) -> Verdict:
+    usable = [one.advice for one in findings if not one.flag or one.flag in takes]
     return Verdict(
         headline=headline,
         reasons=[finding.reason for finding in findings],
-        advice=list(dict.fromkeys(finding.advice for finding in findings if finding.advice)),
+        advice=list(dict.fromkeys(advice for advice in usable if advice)),
     )
 
 
@@ -104,12 +115,14 @@ def _headline(evidence: Evidence, ours: str, base: str) -> str:
 def _reasons(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
     own, other = evidence.arms[ours], evidence.arms[base]
     yield Finding(_where(own, ours, other, base))
-    yield from _pressure(other, base)
+    yield from _unknown(own, ours)
+    if base != "limit":
+        yield from _pressure(other, base)
     if evidence.runs[f"{ours}/{base}"].claim is not Claim.FASTER:
         yield from _small_prompts(evidence, other)
     yield from _link(evidence, ours, base)
-    yield from _lateness(own)
-    yield from _limit(evidence, own, ours)
+    yield from _lateness(own, evidence.takes)
+    yield from _limit(evidence, own, ours, base)
     yield from _noise(evidence.runs[f"{ours}/{base}"])
     yield from _answers(own, ours, other, base)
     if evidence.emulated:
@@ -128,25 +141,40 @@ def _where(own: ArmFigures, ours: str, other: ArmFigures, base: str) -> str:
 
 
 def _ahead(arm: ArmFigures) -> str:
+    share = _prefetched(arm)
+    return f" ({share:.0%} prefetched)" if share else ""
+
+
+def _prefetched(arm: ArmFigures) -> float:
     """How much of what was on the device had been brought there before a call asked."""
-    used = arm.engine.get("prefetched_used_tokens", 0)
-    if not used or not arm.reusable_tokens:
-        return ""
-    return f" ({used / arm.reusable_tokens:.0%} prefetched)"
+    used = arm.engine.get("prefetched_used_tokens", 0.0)
+    return used / arm.reusable_tokens if arm.reusable_tokens else 0.0
+
+
+def _unknown(own: ArmFigures, ours: str) -> Iterator[Finding]:
+    unknown, calls = (own.engine.get(name, 0) for name in ("unknown_agents", "tagged_calls"))
+    if unknown:
+        yield Finding(
+            f"The server does not know the agents of {unknown:.0f} of the {calls:.0f} calls of "
+            f"{ours}: they have no steps, and nothing is prefetched for them. It learns of a "
+            "workflow by kvflow serve --recipe."
+        )
 
 
 def _pressure(other: ArmFigures, base: str) -> Iterator[Finding]:
     call_ms, ttft_ms = other.metrics["mean_e2el_ms"], other.metrics["mean_ttft_ms"]
-    if other.device_share >= _ALL_RESIDENT:
+    if other.device_share - _prefetched(other) >= _ALL_RESIDENT:
         yield Finding(
             f"The pool holds nearly all already: {base} had next to nothing to bring back.",
             "More agents, longer prompts or more runs at once press the pool: --pool-ratio 0.43",
+            "--pool-ratio",
         )
     if ttft_ms < _LITTLE_PREFILL * call_ms:
         yield Finding(
             f"Decoding dominates: the first token of {base} comes after {ttft_ms / call_ms:.0%} "
             "of a call, and a cache does little for the rest.",
             "Shorter answers: --output 16",
+            "--output",
         )
 
 
@@ -158,39 +186,46 @@ def _small_prompts(evidence: Evidence, other: ArmFigures) -> Iterator[Finding]:
             f"The prompts are too small to matter much: computing the longest prefix takes "
             f"{recompute_ms:.0f} ms of a call of {call_ms:.0f} ms.",
             "Longer prompts: --fixed 4096",
+            "--fixed",
         )
     elif recompute_ms is None and tokens < _FEW_TOKENS:
         yield Finding(
             f"The prompts are too small to matter much: {tokens:.0f} reusable tokens a call.",
             "Longer prompts: --fixed 4096",
+            "--fixed",
         )
 
 
 def _link(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
     ratio = evidence.ttft[f"{ours}/{base}"]
-    if evidence.arms[base].host_share >= _MOSTLY_HOST and _is_alike(ratio):
+    hidden = ours in ("prefetch", "full") and evidence.arms[ours].device_share >= _NEARLY_ALL
+    if hidden and evidence.arms[base].host_share >= _MOSTLY_HOST and _is_alike(ratio):
         yield Finding(
             f"The link is fast enough to hide: {base} loads prefixes from the host when they are "
             f"asked for, and its first token comes as soon ({in_words(ratio)}).",
-            "A slower link, or prompts that are faster to compute: --link-ratio 1 (CPU engine)",
+            "A slower link, or prompts that are faster to compute: --link-ratio 1",
+            "--link-ratio",
         )
 
 
-def _lateness(own: ArmFigures) -> Iterator[Finding]:
+def _lateness(own: ArmFigures, takes: frozenset[str]) -> Iterator[Finding]:
     used = own.engine.get("prefetched_used_tokens", 0)
     late, wasted = (own.engine.get(f"prefetched_{what}_tokens", 0) for what in ("late", "wasted"))
     if used and late / used > _OFTEN_LATE:
         yield Finding(
             f"{late / used:.0%} of the prefetched tokens that a call found were still on their "
             "way.",
-            "Longer answers or a faster link leave more time: --output, --link-ratio",
+            "Longer answers or a faster link leave more time: --output, --link-ratio"
+            if "--link-ratio" in takes
+            else "Longer answers leave more time: --output",
+            "--output",
         )
     loaded = own.engine.get("prefetched_tokens", 0)
     if loaded and wasted / loaded > _OFTEN_LATE:
         yield Finding(f"{wasted / loaded:.0%} of what was prefetched was evicted unused.")
 
 
-def _limit(evidence: Evidence, own: ArmFigures, ours: str) -> Iterator[Finding]:
+def _limit(evidence: Evidence, own: ArmFigures, ours: str, base: str) -> Iterator[Finding]:
     ratio = evidence.runs.get(f"{ours}/limit")
     if ratio is None or ratio.claim is Claim.UNKNOWN:
         return
@@ -201,6 +236,8 @@ def _limit(evidence: Evidence, own: ArmFigures, ours: str) -> Iterator[Finding]:
             "and it limits nothing here."
         )
         return
+    if base == "limit":
+        return  # the headline says it
     speed = f"a run of {ours} is {in_words(ratio)} times as fast"
     if ratio.claim is Claim.SLOWER:
         yield Finding(f"A server with room for everything is faster still: {speed}.")

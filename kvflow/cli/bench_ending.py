@@ -1,4 +1,4 @@
-"""SIGTERM ends a bench as Ctrl-C does: what was measured is kept."""
+"""SIGTERM and SIGHUP end a bench as Ctrl-C does: what was measured is kept."""
 
 import asyncio
 import signal
@@ -7,18 +7,21 @@ from typing import Any, Self
 
 
 class Ending:
-    """Makes SIGTERM do what SIGINT does while its context lasts. Main thread only.
+    """Makes other signals do what SIGINT does while its context lasts. Main thread only.
 
     Attributes:
-        terminated: whether SIGTERM has come.
+        by: the first of them that has come; SIGINT until then.
     """
 
     def __init__(self) -> None:
-        self.terminated = False
-        self._before: Any = None
+        self.by = signal.SIGINT
+        self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGTERM, self._note)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # What was ignored at the start stays ignored: nohup means to survive SIGHUP.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(
@@ -27,10 +30,17 @@ class Ending:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        signal.signal(signal.SIGTERM, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @property
+    def exit_status(self) -> int:
+        """128 and the number of the signal, as shells count."""
+        return 128 + self.by
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.terminated = True
+        if self.by is signal.SIGINT:
+            self.by = signal.Signals(number)
         # asyncio's own, which cancels what it runs, while it runs something.
         interrupt = signal.getsignal(signal.SIGINT)
         if callable(interrupt):

@@ -12,16 +12,19 @@ from kvflow.bench.plan import Effort
 from kvflow.bench.setting import Suite
 from kvflow.bench.suites import SCALES, SUITES
 from kvflow.cli import bench_settings
+from kvflow.cli.run import read_api_key
 from kvflow.engine import launch
 from kvflow.engine.launch import checks
 from kvflow.errors import UsageError
 from kvflow.recipe.load import find, load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kvflow.engine.launch import Device
 
 _REPEATS = 5
-_QUICK_S = 180.0  # for a setting's repeats; on a CPU servers are up before, 5 minutes in all
+_QUICK_S = 90.0  # an arm, for a setting's repeats; on a CPU servers are up before
 _DEFAULT_MODE = "prefetch"
 
 
@@ -72,7 +75,7 @@ def order(request: Request) -> Order:
         rig.check(suite.settings, arms)
     else:
         rig.check(suite.settings)
-    return Order(suite, arms, _effort(request), rig)
+    return Order(suite, arms, _effort(request, arms), rig)
 
 
 def _rig(request: Request, device: "Device") -> LocalRig | LiveRig:
@@ -85,14 +88,13 @@ def _rig(request: Request, device: "Device") -> LocalRig | LiveRig:
             f"--url goes without flags for SGLang: {' '.join(request.sglang_flags)}",
             "they are given when a server is started",
         )
-    key = os.environ.get("KVFLOW_API_KEY") or None
-    return LiveRig(request.url, Access(key, request.timeout_s))
+    return LiveRig(request.url, Access(read_api_key(None), request.timeout_s))
 
 
-def _effort(request: Request) -> Effort:
+def _effort(request: Request, arms: "Sequence[Arm]") -> Effort:
     if request.repeats is not None:
         return Effort(request.repeats)
-    return Effort(_REPEATS, budget_s=_QUICK_S if request.quick else None)
+    return Effort(_REPEATS, budget_s=_QUICK_S * len(arms) if request.quick else None)
 
 
 def _usual_arms(request: Request, suite: Suite) -> list[Arm]:

@@ -1,6 +1,5 @@
 """One session of `kvflow bench`: measure, keep, report, and the exit code that it comes to."""
 
-import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -12,10 +11,11 @@ from kvflow.bench.environment import environment
 from kvflow.bench.report import folder, tables, terminal
 from kvflow.bench.result import Result, settings_of
 from kvflow.cli import console
+from kvflow.cli.bench_command import shown
 from kvflow.cli.bench_ending import Ending
 from kvflow.cli.bench_progress import Progress
 from kvflow.cli.bench_request import Request, order
-from kvflow.errors import ExitCode
+from kvflow.errors import ExitCode, KvflowError
 
 Form = Literal["table", "json", "csv", "md"]
 
@@ -27,7 +27,7 @@ def bench(
     conditions: Sequence[str],
     form: Form,
     out: Path | None,
-) -> ExitCode:
+) -> int:
     """Do what was asked for.
 
     Args:
@@ -38,7 +38,8 @@ def bench(
         out: folder for the results; None for one of its own under `results`.
 
     Returns:
-        0; 1 if an arm failed; 5 if a condition holds; 130 after Ctrl-C; 143 after SIGTERM.
+        0; 1 if an arm failed; 5 if a condition holds; 128 and the number of the
+        signal that ended it.
 
     Raises:
         KvflowError: the request makes no sense; or, once what was measured has been written, why
@@ -51,18 +52,19 @@ def bench(
     outcome = session.Outcome(plan.suite, plan.arms, plan.effort)
     with Ending() as ending, Progress() as progress:
         session.run(outcome, plan.rig, progress)
-    found = document.result(outcome, environment(), _command(), most)
+    found = document.result(outcome, environment(), shown(sys.argv[1:]), most)
+    unwritten = None
     if found is not None:
-        _write(found, outcome, target, form)
+        unwritten = _write(found, outcome, target, form)
     else:
         target.rmdir()
     for setting, arm, why in outcome.broken:
         console.err().print(f"failed: {arm} in {setting}, {why}", markup=False)
-    if outcome.error is not None:
-        raise outcome.error
     if outcome.interrupted:
         console.err().print("interrupted: this is what was measured until then")
-        return ExitCode.TERMINATED if ending.terminated else ExitCode.INTERRUPTED
+    _raise_first(outcome.error, unwritten, outcome.left_undone)
+    if outcome.interrupted:
+        return ending.exit_status
     if outcome.broken:
         return ExitCode.FAILURE
     return _check(found, checks)
@@ -72,12 +74,28 @@ def _usual_folder(name: str) -> Path:
     return Path("results") / f"{time.strftime('%Y%m%d-%H%M%S')}-{name}"
 
 
-def _command() -> str:
-    return shlex.join(["kvflow", *sys.argv[1:]])
+def _write(found: Result, outcome: session.Outcome, target: Path, form: Form) -> KvflowError | None:
+    """Fill the folder and show the result, neither at the cost of the other.
+
+    Returns:
+        Why the folder could not be filled.
+    """
+    try:
+        pictures = folder.fill(target, found, outcome.measured)
+    except KvflowError as error:
+        return error
+    finally:
+        _show(found, form)
+    without = ""
+    if pictures.failure:
+        without = f"; without pictures: {pictures.failure}"
+    elif not pictures.names:
+        without = "; without pictures, which need matplotlib: kvflow[plot]"
+    console.err().print(f"report: {target / 'report.md'}{without}", markup=False)
+    return None
 
 
-def _write(found: Result, outcome: session.Outcome, target: Path, form: Form) -> None:
-    pictures = folder.fill(target, found, outcome.measured)
+def _show(found: Result, form: Form) -> None:
     if form == "json":
         sys.stdout.write(f"{found.model_dump_json(indent=1)}\n")
     elif form == "csv":
@@ -86,8 +104,15 @@ def _write(found: Result, outcome: session.Outcome, target: Path, form: Form) ->
         sys.stdout.write(tables.as_markdown(settings_of(found)))
     else:
         terminal.show(console.out(), settings_of(found))
-    without = "" if pictures else "; without pictures, which need matplotlib: kvflow[plot]"
-    console.err().print(f"report: {target / 'report.md'}{without}", markup=False)
+
+
+def _raise_first(*errors: KvflowError | None) -> None:
+    """Raise the first of some errors, and tell the others before."""
+    found = [error for error in errors if error is not None]
+    for error in found[1:]:
+        console.err().print(str(error), markup=False)
+    if found:
+        raise found[0]
 
 
 def _check(found: Result | None, checks: Sequence[fail_if.Condition]) -> ExitCode:

@@ -8,4 +8,4 @@ class DataConsole(Console):
 
     def on_broken_pipe(self) -> None:
         """Leave it to the command."""
-        raise  # noqa: PLE0704 - Rich calls this while it handles the error
+        raise  # what Rich is handling as it calls this

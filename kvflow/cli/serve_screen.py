@@ -1,4 +1,4 @@
-"""The screen of `kvflow serve --top`: a process of its own, so that no failure of it ends a server."""
+"""The screen of `kvflow serve --top`, in a process of its own: no failure of it ends a server."""
 
 import os
 import subprocess

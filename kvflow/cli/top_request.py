@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kvflow.cli.top_print import Mode
 from kvflow.cli.stderr import LastingStderr
+from kvflow.cli.top_print import Mode
 from kvflow.errors import UsageError
 from kvflow.tui.config import Preset, load
 from kvflow.tui.filter import EVERYTHING, parse

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
@@ -32,6 +33,8 @@ class Settings:
         filler: None: calls carry what their predecessors said. A text: seeded filler instead, other
             filler for another text (one an arm of a bench).
         exact: whether answers have exactly `output_tokens`, else at most so many.
+        first_run: index of the first run; each index walks a path of its own, also below 0.
+        stop_at_failure: begin no run after one that failed.
     """
 
     client: str
@@ -40,6 +43,8 @@ class Settings:
     seed: int
     filler: str | None = None
     exact: bool = False
+    first_run: int = 0
+    stop_at_failure: bool = False
 
 
 async def drive(
@@ -48,11 +53,12 @@ async def drive(
     settings: Settings,
     observers: Sequence[Observer] = (),
     clock: Clock = time.perf_counter,
+    began: float | None = None,
 ) -> Result:
     """Walk a workflow through all its runs.
 
     Calls that may start together are made together. A call that fails ends its run: what is in
-    flight there is still answered, nothing new is sent; the other runs go on. If the drive is
+    flight there is still answered, nothing new is sent; other runs in flight go on. If the drive is
     cancelled, every call in flight is noted as failed before the cancellation goes on, so that an
     observer (a `Ledger`) holds all that was measured.
 
@@ -62,6 +68,7 @@ async def drive(
         settings: how.
         observers: are told of every change.
         clock: seconds.
+        began: what the clock showed at 0 of all times; None: when the first run begins.
 
     Returns:
         A record of every call and every run.
@@ -85,9 +92,9 @@ async def drive(
         fixed=fixed_parts(loaded, vocabulary),
         dynamic=DynamicPart(server, vocabulary, settings.seed, settings.filler),
         name=uuid4().hex[:8],
-        began=clock(),
+        began=clock() if began is None else began,
     )
-    indices = iter(range(settings.runs))
+    indices = iter(range(settings.first_run, settings.first_run + settings.runs))
     async with asyncio.TaskGroup() as lanes:
         for _ in range(settings.concurrency):
             lanes.create_task(_drive_lane(work, indices))
@@ -136,6 +143,8 @@ async def _drive_lane(work: _Work, indices: Iterator[int]) -> None:
                 await _end(work, run)
             run = _Run(work, index)
             await run.drive()
+            if run.failed and work.settings.stop_at_failure:
+                deque(indices, maxlen=0)  # nothing is left for any lane
     finally:
         if run is not None:
             await _end(work, run)

@@ -4,7 +4,7 @@ What is computed goes to the host tier, so the first round of a workflow loads i
 of computing them. No run of an application is opened by it, and none is left.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from uuid import uuid4
 
 from kvflow.client.exchange import ChatPrompt, IdsPrompt, Message, Prompt
@@ -14,12 +14,15 @@ from kvflow.client.tagging import WARMING_CLIENT, tag
 from kvflow.recipe.load import Loaded
 
 
-async def warm(loaded: Loaded, server: Server) -> AsyncIterator[str]:
+async def warm(
+    loaded: Loaded, server: Server, agents: Collection[str] | None = None
+) -> AsyncIterator[str]:
     """Have the server compute the fixed prefixes of a recipe's agents, one after another.
 
     Args:
         loaded: the recipe.
         server: where.
+        agents: whose; None for all.
 
     Yields:
         The name of each agent before its prefix is computed.
@@ -31,6 +34,8 @@ async def warm(loaded: Loaded, server: Server) -> AsyncIterator[str]:
     ids = any(spec.prompt is None for spec in specs.values())
     fixed = fixed_parts(loaded, await server.vocabulary() if ids else range(0))
     for agent, spec in specs.items():
+        if agents is not None and agent not in agents:
+            continue
         yield agent
         params = tag(
             WARMING_CLIENT,

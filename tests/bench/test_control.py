@@ -47,6 +47,33 @@ async def test_mode_that_the_server_refuses_is_an_error_with_its_words():
     assert "no mode 'broken'" in error.value.why
 
 
+async def test_workflows_are_the_served_one_and_those_of_the_client_itself():
+    known = ((None, "served"), ("bench", "own"), ("app", "foreign"))
+    with BenchServer(workflows=known).running() as fake:
+        async with steering(fake.url) as steer:
+            assert await steer.workflows("bench") == {"served", "own"}
+
+
+@pytest.mark.parametrize(
+    ("url", "uses_proxy"),
+    [("http://127.0.0.1:9", False), ("http://localhost:9", False), ("http://far.example", True)],
+)
+async def test_control_goes_through_the_environments_proxy_but_to_loopback(
+    monkeypatch, url, uses_proxy
+):
+    made = []
+
+    class Client(control.httpx2.AsyncClient):
+        def __init__(self, **options):
+            made.append(options["trust_env"])
+            super().__init__(**options)
+
+    monkeypatch.setattr(control.httpx2, "AsyncClient", Client)
+    async with steering(url):
+        pass
+    assert made == [uses_proxy]
+
+
 async def test_control_sends_the_key_and_says_when_another_is_wanted():
     with BenchServer(api_key="secret").running() as fake:
         async with steering(fake.url, "secret") as steer:

@@ -2,7 +2,16 @@ import json
 
 import jsonschema
 import pytest
-from support.bench import DrawnRig, DrawnStage, Silent, make_outcome, make_setting
+from support.bench import (
+    FIXED,
+    DrawnRig,
+    DrawnStage,
+    Silent,
+    make_answer,
+    make_outcome,
+    make_setting,
+    make_trial,
+)
 
 from kvflow.bench import document, session
 from kvflow.bench.result import (
@@ -13,6 +22,7 @@ from kvflow.bench.result import (
     json_schema,
     settings_of,
 )
+from kvflow.bench.session import Measured
 from kvflow.bench.setting import PaperFigure, Suite
 from kvflow.errors import KvflowError
 
@@ -53,6 +63,44 @@ def test_result_says_what_was_set_up(result):
     assert (setup["pool_ratio"], setup["link_ratio"], setup["recompute_ms"]) == (0.6, 0.5, 80.0)
     assert (setup["dynamic_tokens"], setup["output_tokens"], setup["agents"]) == ("10", [5], 2)
     assert result.environment == {"cores": 2}
+
+
+OWN = {"pool_tokens": None}
+CPU = {"pool_tokens": 60, "label": "CPU engine, emulated link"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "suite", "advised"),
+    [
+        ({"server": "http://host"}, "flow", set()),
+        (OWN, "flow", {"--pool-ratio"}),
+        (CPU, "flow", {"--pool-ratio"}),
+        (CPU, "paper-single", set()),
+    ],
+)
+def test_result_advises_another_pool_only_where_the_bench_can_set_one(
+    tmp_path, facts, suite, advised
+):
+    assert advised_in(tmp_path, make_answer(), facts, suite) == advised
+
+
+@pytest.mark.parametrize(("facts", "advised"), [(OWN, set()), (CPU, {"--link-ratio"})])
+def test_result_advises_another_link_only_on_the_cpu_engine(tmp_path, facts, advised):
+    assert advised_in(tmp_path, make_answer(device=0, host=FIXED), facts, "flow") == advised
+
+
+def advised_in(tmp_path, stocks, facts, suite) -> set[str]:
+    """The flags that are advised where kvflow is as fast as stock, which answers like this."""
+    setting = make_setting(tmp_path)
+    outcome = make_outcome(setting, "hicache,prefetch")
+    outcome.suite = Suite(suite, "", [setting])
+    answers = {"hicache": stocks, "prefetch": make_answer()}
+    trials = [
+        make_trial(setting, arm, repeat, answers[arm]) for arm in answers for repeat in range(3)
+    ]
+    measured = Measured(setting, facts={**facts, "recompute_ms": 300.0}, trials=trials)
+    advice = document.document(measured, outcome, {}, "", None).verdict.advice
+    return {word for word in " ".join(advice).split() if word.startswith("--")}
 
 
 def test_result_of_a_suite_has_a_document_for_each_setting(suite):

@@ -50,6 +50,17 @@ def test_running_that_nobody_asks_to_go_on_ends_with_the_first_that_does_not_sta
         pass
 
 
+async def test_side_by_side_ends_the_server_of_an_arm_that_is_left_out(environ):
+    error = KvflowError("it hangs")
+    with running(wanted(lru={}, hicache={}), environ, 60, print, failed := {}) as stations:
+        fleet = SideBySide(stations, failed)
+        fleet.leave_out("lru", error)
+        assert (stations["lru"].server.ended, stations["hicache"].server.ended) == (True, False)
+        with pytest.raises(KvflowError) as raised:
+            await fleet.station(ARMS["lru"])
+    assert raised.value is error
+
+
 async def test_side_by_side_gives_every_arm_its_own_or_the_reason_why_there_is_none():
     error = KvflowError("not enough GPU memory")
     fleet = SideBySide({"lru": Station("http://one")}, {"full": error})

@@ -1,10 +1,13 @@
 import asyncio
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from support.bench_server import BenchServer, _bench_routes  # noqa: F401
 from support.recipes import make_recipe
 
+from kvflow.bench import measure
 from kvflow.bench.arms import ARMS
 from kvflow.bench.fleet import Station
 from kvflow.bench.measure import Access, take_turn
@@ -12,7 +15,9 @@ from kvflow.bench.plan import Block
 from kvflow.bench.setting import Setting
 from kvflow.bench.trial import Trial, hits
 from kvflow.client.records import CallState
+from kvflow.client.server import Server
 from kvflow.errors import KvflowError
+from kvflow.telemetry.nvml import NoGpus
 
 
 @pytest.fixture
@@ -32,6 +37,25 @@ def block(arm="full", repeat=0, *, first=True, last=False) -> Block:
 async def turns(fake, setting, *blocks, timeout_s=20.0) -> list[Trial]:
     station = Station(fake.url)
     return [await take_turn(setting, one, station, Access(timeout_s=timeout_s)) for one in blocks]
+
+
+@pytest.fixture
+def branching(tmp_path):
+    """A run goes to one of three agents."""
+    agents = {"start-here": {"fixed_tokens": 100, "output_tokens": 2}} | {
+        name: {
+            "fixed_tokens": 100,
+            "output_tokens": 2,
+            "after": {"agent": "start-here", "p": p},
+        }
+        for name, p in (("often", 0.45), ("likewise", 0.45), ("seldom", 0.1))
+    }
+    loaded = make_recipe(tmp_path, agents, workload={"dynamic_tokens": 10})
+    return Setting(name="flow", served=loaded, driven=loaded, runs=4, concurrency=1)
+
+
+def path(trial) -> list[str]:
+    return [call.call.agent for call in trial.calls]
 
 
 async def test_turn_switches_the_mode_empties_the_cache_and_warms_it_until_hits_settle(setting):
@@ -95,6 +119,71 @@ async def test_turns_of_all_arms_get_other_filler_but_the_same_first_and_last_pr
     assert not set(asked["hicache"][2:-2]) & set(asked["full"][2:-2])
 
 
+async def test_turns_of_other_repeats_measure_other_runs_and_those_of_other_arms_the_same(
+    branching,
+):
+    paths = {}
+    for arm in ("evict", "full"):
+        with BenchServer().running() as fake:
+            blocks = [block(arm, repeat, first=repeat == 0) for repeat in range(3)]
+            paths[arm] = [path(trial) for trial in await turns(fake, branching, *blocks)]
+    assert paths["evict"] == paths["full"]
+    assert len({tuple(one) for one in paths["full"]}) == 3
+
+
+async def test_turn_warms_with_runs_that_are_never_measured_but_for_the_first_one(branching):
+    with BenchServer().running() as fake:
+        blocks = [block("evict"), block("full"), block("evict", 1, first=False, last=True)]
+        trials = await turns(fake, branching, *blocks)
+    assert [sorted({call.call.run for call in trial.calls}) for trial in trials] == [
+        [0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 6, 7]
+    ]  # fmt: skip
+    assert {run for run, _ in trials[0].cold} == {run for run, _ in trials[2].again} == {0}
+    assert {call.call.run for call in trials[2].trace.calls} == {0}
+
+
+async def test_turn_has_every_agent_computed_once_before_hits_are_compared(branching):
+    with BenchServer().running() as fake:
+        [trial] = await turns(fake, branching, block())
+    before_second_round = fake.steps[2 : 2 + 5]
+    assert sorted(before_second_round) == [
+        "call likewise", "call often", "call seldom", "call start-here", "call start-here"
+    ]  # fmt: skip
+    assert not trial.failure
+
+
+async def test_turn_measures_no_first_call_of_an_agent(branching):
+    for repeat in range(4):
+        with BenchServer().running() as fake:
+            [trial] = await turns(fake, branching, block(repeat=repeat, first=repeat == 0))
+        assert {call.answer.cached_tokens >= 100 for call in trial.calls} == {True}
+
+
+async def test_turn_whose_runs_make_no_call_fails_and_says_so(tmp_path):
+    agents = {
+        "a": {"fixed_tokens": 20, "after": {"agent": "start", "p": 1e-9}},
+        "b": {"fixed_tokens": 20, "after": ["start", "a"]},
+    }
+    loaded = make_recipe(tmp_path, agents)
+    never = Setting(name="flow", served=loaded, driven=loaded, runs=2, concurrency=1)
+    with BenchServer().running() as fake:
+        [trial] = await turns(fake, never, block())
+    assert not trial.whole
+    assert trial.failure == "its runs made no call: flow ended them at their start"
+
+
+async def test_turn_ends_with_its_first_call_that_fails(setting):
+    calls = []
+
+    def fails(seen):
+        calls.append(seen)
+        return 500 if len(calls) == 6 + 1 else None
+
+    with BenchServer(fault=fails).running() as fake:
+        await turns(fake, setting, block())
+    assert len(calls) == 6 + 1
+
+
 async def test_turn_whose_call_fails_names_it_and_keeps_what_was_measured(setting):
     calls = []
 
@@ -136,6 +225,19 @@ async def test_turn_that_is_the_last_traces_one_more_run_that_is_not_measured(se
     assert seen == list(pairwise(look.at_s for look in last.trace.looks))
 
 
+async def test_turn_traces_calls_in_seconds_since_it_was_looked_at(setting, monkeypatch):
+    stock = Server.vocabulary
+
+    async def slow(server):
+        await asyncio.sleep(0.1)
+        return await stock(server)
+
+    monkeypatch.setattr(Server, "vocabulary", slow)
+    with BenchServer().running() as fake:
+        [trial] = await turns(fake, setting, block(last=True))
+    assert trial.trace.calls[0].started_s >= 0.1  # since before prompts were made
+
+
 async def test_turn_of_stock_sglang_is_traced_without_looks(setting):
     with BenchServer(mode=None).running() as fake:
         [trial] = await turns(fake, setting, block("hicache", last=True))
@@ -173,6 +275,26 @@ async def test_turn_on_a_server_that_died_says_which_call_it_was_and_how_it_ende
     assert station.holds is None
 
 
+class Running:
+    """A server process of the bench."""
+
+    def __init__(self, device):
+        self.launch = SimpleNamespace(port=1, device=device, env={})
+
+
+@pytest.mark.parametrize(("device", "opened"), [("cpu", 0), ("cuda", 1)])
+async def test_turn_watches_gpus_only_where_the_server_runs_on_one(
+    setting, monkeypatch, device, opened
+):
+    asked = []
+    monkeypatch.setattr(measure, "open_gpus", lambda: asked.append(1) or NoGpus("none"))
+    with BenchServer().running() as fake:
+        station = Station(fake.url, server=Running(device))
+        trial = await take_turn(setting, block(), station, Access())
+    assert not trial.failure
+    assert len(asked) == opened
+
+
 async def test_turn_after_a_failed_one_begins_anew(setting):
     faults = iter([500])
     with BenchServer(fault=lambda seen: next(faults, None)).running() as fake:
@@ -181,19 +303,34 @@ async def test_turn_after_a_failed_one_begins_anew(setting):
     assert (good.failure, good.warm_rounds, fake.steps.count("flush")) == ("", 3, 2)
 
 
-async def test_turn_beside_plain_chats_measures_them_too(setting, monkeypatch):
+async def test_turn_beside_plain_chats_measures_them_too_and_warms_the_cache_beside_some(
+    setting, monkeypatch
+):
     from kvflow.bench import plain
 
     monkeypatch.setattr(plain, "_PAUSE_S", 0)
-    beside = Setting(
-        name="flow", served=setting.served, driven=setting.driven, runs=8, concurrency=1,
-        plain_lanes=2,
-    )  # fmt: skip
     with BenchServer().running() as fake:
-        [trial] = await turns(fake, beside, block())
+        [trial] = await turns(fake, replace(setting, runs=8, plain_lanes=2), block())
     assert not trial.failure
     assert len(trial.plain) > 1
-    assert "plain" not in fake.steps[: 2 + 6]  # while it was warmed
+    alike, rounds = fake.steps[2:4], fake.steps[4:]
+    assert alike == ["call a", "call b"]  # whose answers are compared with others
+    calls = [at for at, step in enumerate(rounds) if step != "plain"]
+    assert "plain" in rounds[: calls[2 * (trial.warm_rounds - 1)]]
+
+
+async def test_turn_whose_plain_chats_fail_while_the_cache_is_warmed_fails(setting, monkeypatch):
+    from kvflow.bench import plain
+
+    monkeypatch.setattr(plain, "_PAUSE_S", 0)
+
+    def fails(seen):
+        return None if seen.params.get("kvflow") else 500
+
+    with BenchServer(fault=fails).running() as fake:
+        [trial] = await turns(fake, replace(setting, plain_lanes=1), block())
+    assert "plain chat flow/full/0/warm-1/0" in trial.failure
+    assert not trial.calls
 
 
 async def test_turn_that_is_cancelled_ends_at_once(setting):

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from support.fake_server import FakeServer
 from support.recipes import make_recipe
@@ -7,6 +9,7 @@ from kvflow.bench.regime import Pools, link_gbps, pools, recompute_seconds
 from kvflow.bench.setting import Setting
 from kvflow.client.server import connect
 from kvflow.errors import KvflowError, UsageError
+from kvflow.workload import plan_run
 
 
 def setting(folder, **changes) -> Setting:
@@ -23,6 +26,21 @@ def test_pools_press_by_the_ratio_and_leave_room_for_everything_in_the_limit(tmp
     found = pools(setting(tmp_path), FixedSet(unique=200, longest=100))
     tails = 2 * ((7 + 5) + (7 + 8))
     assert found == Pools(120, 200 + 2 * tails + 2048)
+
+
+def test_limit_leaves_room_for_what_comes_before_an_agent_speaks_again(tmp_path):
+    agents = {
+        "a": {"fixed_tokens": 100, "output_tokens": 5},
+        "often": {"fixed_tokens": 100, "output_tokens": 5, "after": [{"agent": "a", "p": 0.9}]},
+        "seldom": {"fixed_tokens": 100, "output_tokens": 5, "after": [{"agent": "a", "p": 0.1}]},
+    }
+    loaded = make_recipe(tmp_path, agents, workload={"dynamic_tokens": 7})
+    chance = Setting(name="s", served=loaded, driven=loaded, runs=1, concurrency=1)
+    paths = [{call.agent for call in plan_run(loaded, run, 0)} for run in range(24)]
+    spoke = [-1, *(run for run, path in enumerate(paths) if "seldom" in path)]
+    gap = max(later - earlier for earlier, later in pairwise(spoke))
+    assert gap > 3
+    assert pools(chance, FixedSet(300, 100)).limit == 300 + (gap + 1) * 2 * (7 + 5) + 2048
 
 
 def test_pools_without_a_ratio_leave_the_pressed_one_to_the_engine(tmp_path):

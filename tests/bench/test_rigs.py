@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,15 +11,16 @@ from support.bench import Silent, make_outcome, make_setting
 from support.bench_server import BenchServer, _bench_routes  # noqa: F401
 from support.recipes import make_recipe
 
-from kvflow.bench import session
+from kvflow.bench import live, local, session
 from kvflow.bench.arms import ARMS, choose
-from kvflow.bench.fleet import Station, launches
+from kvflow.bench.fleet import SideBySide, Station, launches
 from kvflow.bench.live import LiveRig
-from kvflow.bench.local import LocalRig, LocalStage
+from kvflow.bench.local import CpuStage, LocalRig, LocalStage
 from kvflow.bench.measure import Access
-from kvflow.bench.plan import Block
 from kvflow.bench.regime import Pools
+from kvflow.bench.session import Outcome
 from kvflow.bench.setting import Setting
+from kvflow.client.exchange import IdsPrompt
 from kvflow.engine.cpu import demo_model
 from kvflow.engine.launch import checks
 from kvflow.errors import KvflowError, MissingPart, UsageError
@@ -169,8 +171,7 @@ def test_local_stage_goes_on_without_an_arm_whose_server_cannot_be_started(tmp_p
         (
             "flow",
             "hicache",
-            "repeat 1: its server cannot be started: not enough GPU memory, CUDA out of memory, "
-            "make room",
+            "repeat 1: it has no server: not enough GPU memory, CUDA out of memory, make room",
         )
     ]
     assert berths.asked == ["hicache", "limit", "evict", "full", "limit", "evict", "full"]
@@ -178,6 +179,88 @@ def test_local_stage_goes_on_without_an_arm_whose_server_cannot_be_started(tmp_p
     assert whole == [(arm, repeat) for repeat in (0, 1) for arm in ("limit", "evict", "full")]
     assert outcome.measured[0].facts["device"] == "cuda"
     assert "recompute_ms" not in outcome.measured[0].facts
+
+
+@dataclass(frozen=True)
+class CpuRig(LocalRig):
+    """A CPU's rig on servers that are up."""
+
+    stage: CpuStage | None = None
+
+    @contextlib.contextmanager
+    def opened(self, settings, arms, narrate):
+        yield self.stage
+
+
+@pytest.fixture
+def on_cpu(tmp_path, monkeypatch):
+    """Bench `hicache,full` on a CPU, on two servers."""
+
+    async def one_call(server, tokens, seed):
+        await server.ask(IdsPrompt((20, 21)), max_tokens=1, what="the gauge", exact=True)
+        return 0.5
+
+    def bench(hicache, full, repeats=2):
+        setting = make_setting(tmp_path, link_ratio=None)
+        rig = LocalRig("cpu", "m", Access(timeout_s=0.5))
+        with hicache.running(), full.running():
+            stations = {"hicache": Station(hicache.url), "full": Station(full.url)}
+            stage = CpuStage(rig, SideBySide(stations, {}), tmp_path / "link")
+            outcome = make_outcome(setting, "hicache,full", repeats)
+            session.run(outcome, CpuRig("cpu", "m", Access(), stage=stage), Silent())
+        return outcome, stage
+
+    monkeypatch.setattr(local, "recompute_seconds", one_call)
+    monkeypatch.setattr(local, "_IDLE_S", 0.2)
+    return bench
+
+
+def whole(outcome):
+    return [trial.arm for trial in outcome.measured[0].trials if trial.whole]
+
+
+class Stuck(BenchServer):
+    """A server that hangs in its first call, and whose cache cannot be emptied from then on."""
+
+    def __init__(self):
+        super().__init__(fault=lambda seen: "hang")
+
+    def flush(self):
+        return 400 if self.seen else super().flush()
+
+
+def test_cpu_stage_measures_recomputing_on_another_server_where_one_cannot(on_cpu):
+    outcome, _ = on_cpu(BenchServer(mode=None, fault=lambda seen: 500), BenchServer())
+    assert outcome.measured[0].facts["recompute_ms"] == 500
+    assert whole(outcome) == ["full", "full"]
+
+
+def test_cpu_stage_goes_on_without_an_arm_whose_server_hangs(on_cpu):
+    outcome, stage = on_cpu(Stuck(), BenchServer())
+    assert list(stage.fleet.failed) == ["hicache"]
+    [(_, arm, why)] = outcome.broken
+    assert (arm, whole(outcome)) == ("hicache", ["full", "full"])
+    assert why.startswith("repeat 1: it has no server: it hung or died, and was ended, ")
+
+
+def test_cpu_stage_keeps_the_server_of_an_arm_that_failed_and_is_idle(on_cpu):
+    outcome, stage = on_cpu(BenchServer(mode=None), BenchServer(fault=lambda seen: 500))
+    assert [arm for _, arm, _ in outcome.broken] == ["full"]
+    assert stage.fleet.failed == {}
+
+
+def test_cpu_stage_ends_the_server_of_an_arm_that_hangs_in_its_turn(on_cpu):
+    outcome, stage = on_cpu(BenchServer(mode=None), Stuck())
+    assert [arm for _, arm, _ in outcome.broken] == ["full"]
+    assert list(stage.fleet.failed) == ["full"]
+
+
+def test_cpu_stage_that_can_measure_recomputing_nowhere_says_so_arm_by_arm(on_cpu):
+    bad = [BenchServer(fault=lambda seen: 500) for _ in range(2)]
+    outcome, _ = on_cpu(*bad)
+    assert outcome.error.what == "what recomputing costs cannot be measured"
+    assert outcome.error.why.startswith("hicache: the gauge: HTTP 500")
+    assert "; full: the gauge: HTTP 500" in outcome.error.why
 
 
 def test_local_rig_on_a_gpu_finds_what_no_start_could_do_without_before_the_first(
@@ -198,28 +281,102 @@ def plain(tmp_path) -> Setting:
     return Setting(name="flow", served=loaded, driven=loaded, runs=1, concurrency=1)
 
 
-async def test_live_rig_puts_back_the_mode_that_it_found(plain):
+def benched(setting: Setting, url: str, *, api_key: str | None = None) -> Outcome:
+    """Bench a running server in one mode, once."""
+    outcome = make_outcome(setting, "full", 1)
+    session.run(outcome, LiveRig(url, Access(api_key)), Silent())
+    return outcome
+
+
+def test_live_rig_puts_back_the_mode_that_it_found(plain):
     with BenchServer(mode="evict").running() as fake:
-        rig = LiveRig(fake.url, Access())
-        with rig.opened([plain], [ARMS["full"]], print) as stage:
-            facts = await stage.prepare(plain)
-            trial = await stage.take_turn(plain, Block("flow", 0, ARMS["full"], True, False))
-            during = fake.mode
-            await stage.leave()
-    assert (facts["mode_found"], during, fake.mode) == ("evict", "full", "evict")
-    assert not trial.failure
+        outcome = benched(plain, fake.url)
+    assert outcome.measured[0].facts["mode_found"] == "evict"
+    assert [step for step in fake.steps if "mode" in step] == ["mode full", "mode evict"]
+    assert outcome.broken == []
 
 
-async def test_live_rig_refuses_a_server_without_kvflow(plain):
-    fake = BenchServer(mode=None)
-    with (
-        fake.running(),
-        LiveRig(fake.url, Access()).opened([plain], [ARMS["full"]], print) as stage,
-    ):
-        with pytest.raises(UsageError, match="runs without kvflow"):
-            await stage.prepare(plain)
-        await stage.leave()
+def test_live_rig_says_that_the_environment_is_the_clients(plain):
+    with BenchServer().running() as fake:
+        assert benched(plain, fake.url).measured[0].facts["environment_of"] == "client"
+
+
+@pytest.mark.parametrize("form", ["{}/v1", "{}/"])
+def test_live_rig_takes_a_url_as_it_is_given_elsewhere(plain, form):
+    with BenchServer().running() as fake:
+        outcome = benched(plain, form.format(fake.url).removeprefix("http://"))
+    assert (outcome.error, outcome.broken, fake.mode) == (None, [], "off")
+
+
+def test_live_rig_refuses_a_server_without_kvflow(plain):
+    with BenchServer(mode=None).running() as fake:
+        error = benched(plain, fake.url).error
+    assert isinstance(error, UsageError)
+    assert "runs without kvflow" in error.what
     assert fake.steps == []
+
+
+def test_live_rig_refuses_a_server_that_does_not_know_the_workflow(plain):
+    with BenchServer(workflows=((None, "other"), ("app", "flow"))).running() as fake:
+        error = benched(plain, fake.url).error
+    assert isinstance(error, UsageError)
+    assert "does not know the workflow flow" in error.what
+    assert error.why == "it knows other"
+    assert "kvflow serve --recipe" in error.hint
+    assert fake.steps == []
+
+
+def test_live_rig_puts_the_mode_back_after_a_second_signal(plain):
+    """The first one hits a call, the second one what the first one has to wait for."""
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    class Impatient(BenchServer):
+        def policy(self, body):
+            if body == {"mode": "off"}:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().policy(body)
+
+    def interrupt(seen):
+        os.kill(os.getpid(), signal.SIGINT)
+        return "hang"
+
+    try:
+        with Impatient(fault=interrupt).running() as fake:
+            outcome = benched(plain, fake.url)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert outcome.interrupted
+    assert fake.steps[-1] == "mode off"
+
+
+def test_live_rig_that_cannot_put_the_mode_back_says_which_and_how(plain):
+    class Deaf(BenchServer):
+        def policy(self, body):
+            return super().policy(body) if body != {"mode": "off"} else (504, {"error": "busy"})
+
+    with Deaf(api_key="secret").running() as fake:
+        outcome = benched(plain, fake.url, api_key="secret")
+    error = outcome.left_undone
+    assert error.what == f"mode off was not put back on {fake.url}"
+    assert "HTTP 504" in error.why
+    assert f'curl -X PATCH {fake.url}/kvflow/policy -d \'{{"mode": "off"}}\'' in error.hint
+    assert "secret" not in error.hint
+
+
+def test_live_rig_does_not_wait_long_for_a_server_that_takes_no_mode_back(plain, monkeypatch):
+    monkeypatch.setattr(live, "_LEAVING_S", 0.1)
+
+    class Deaf(BenchServer):
+        def policy(self, body):
+            if body == {"mode": "off"}:
+                self.release.wait(20)
+            return super().policy(body)
+
+    with Deaf().running() as fake:
+        outcome = benched(plain, fake.url)
+        fake.release.set()
+    assert outcome.left_undone.why == "no answer within 0.1 s"
 
 
 def test_live_rig_refuses_stock_arms(plain):

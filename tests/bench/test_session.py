@@ -1,3 +1,5 @@
+import errno
+
 import pytest
 from support.bench import DrawnRig, DrawnStage, Silent, make_outcome, make_setting
 
@@ -79,6 +81,34 @@ def test_run_that_cannot_go_on_keeps_the_settings_before(tmp_path):
     session.run(outcome, DrawnRig(Breaks(TIMES), key=lambda setting: 0), Silent())
     assert outcome.error is error
     assert [len(measured.trials) for measured in outcome.measured] == [6, 0]
+
+
+def test_run_whose_next_stage_finds_the_disk_full_keeps_the_settings_before(tmp_path):
+    settings = [make_setting(tmp_path, name) for name in ("one", "two")]
+    outcome = make_outcome(settings[0], "hicache,full")
+    outcome.suite = Suite("two settings", "", settings)
+
+    class NoRoom(DrawnRig):
+        def opened(self, settings, arms, narrate):
+            if self.opened_for:
+                raise OSError(errno.ENOSPC, "No space left on device", "/tmp/x")
+            return super().opened(settings, arms, narrate)
+
+    session.run(outcome, NoRoom(DrawnStage(TIMES)), Silent())
+    assert outcome.error is not None
+    assert "No space left on device" in outcome.error.why
+    assert [len(measured.trials) for measured in outcome.measured] == [6]
+
+
+def test_run_that_cannot_put_back_what_it_found_keeps_everything_and_says_so(tmp_path):
+    error = KvflowError("the mode stays")
+    outcome, _ = benched(
+        make_outcome(make_setting(tmp_path), "hicache,full"),
+        faults={("hicache", 1): KeyboardInterrupt()},
+        stays=error,
+    )
+    assert (outcome.interrupted, outcome.left_undone) == (True, error)
+    assert len(outcome.measured[0].trials) == 3
 
 
 def test_run_without_servers_says_why(tmp_path):

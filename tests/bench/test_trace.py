@@ -10,7 +10,8 @@ from kvflow.bench.trace import watching_a_run
 async def watched(fake, log, *notes):
     """A run in which the link notes copies, in seconds from now, after one of the run before."""
     log.write_text("1.0 2.0\n")
-    async with steering(fake.url) as control, watching_a_run(control, log) as trace:
+    began = time.perf_counter()
+    async with steering(fake.url) as control, watching_a_run(control, log, began) as trace:
         now = time.perf_counter()
         with log.open("a") as file:
             file.writelines(f"{now + start} {now + end}\n" for start, end in notes)
@@ -36,7 +37,7 @@ async def test_watching_a_run_without_a_note_finds_no_copy(tmp_path):
     with BenchServer(mode=None).running() as fake:
         async with (
             steering(fake.url) as control,
-            watching_a_run(control, tmp_path / "not there") as trace,
+            watching_a_run(control, tmp_path / "not there", 0.0) as trace,
         ):
             pass
     assert trace.copies == []

@@ -69,6 +69,31 @@ async def test_watching_samples_until_the_end_and_lets_go_of_the_driver(monkeypa
     assert set(use.busy) == {0.5}
 
 
+@pytest.mark.parametrize(
+    ("environ", "indices"),
+    [
+        ({}, None),
+        ({"CUDA_VISIBLE_DEVICES": "1, 3"}, {1, 3}),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-8932f937"}, None),  # NVML's numbers are not in it
+    ],
+)
+def test_gpus_in_use_are_those_that_the_environment_shows_by_number(environ, indices):
+    assert usage.visible_gpus(environ) == indices
+
+
+async def test_watching_samples_only_the_gpus_in_use(monkeypatch):
+    monkeypatch.setattr(usage, "_SAMPLE_S", 0)
+
+    class Two(Probe):
+        def read(self):
+            return (*super().read(), Gpu(1, "b", busy=1.0))
+
+    probe = Two()
+    async with watching(probe, {1}) as use:
+        await probe.enough.wait()
+    assert set(use.busy) == {1.0}
+
+
 async def test_watching_without_a_gpu_samples_nothing():
     async with watching(NoGpus("none")) as use:
         await asyncio.sleep(0)

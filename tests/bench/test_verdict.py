@@ -35,6 +35,7 @@ def evidence(setting, answers, repeats=3, engine=None, **changes) -> Evidence:
         "ttft": speedups["ttft"],
         "recompute_ms": 300.0,
         "emulated": False,
+        "takes": frozenset({"--pool-ratio", "--link-ratio", "--fixed", "--output"}),
     }
     return Evidence(**{**given, **changes})
 
@@ -43,6 +44,11 @@ HOST = make_answer(0.4, 0.4, device=0, host=FIXED)
 FAST_HOST = make_answer(0.1, 0.4, device=0, host=FIXED)
 DEVICE = make_answer(0.1, 0.4, device=FIXED)
 MISS = make_answer(0.8, 0.4, device=0)
+
+RESIDENT = {"hicache": DEVICE, "prefetch": DEVICE}
+SMALL = {"hicache": HOST, "prefetch": HOST}
+LONG = {"hicache": make_answer(0.1, 0.9, device=0, host=FIXED), "prefetch": make_answer(0.05, 0.9)}
+HIDDEN = {"hicache": FAST_HOST, "prefetch": DEVICE}
 
 
 def said(verdict) -> str:
@@ -93,6 +99,83 @@ def test_judge_without_a_pair_says_nothing(setting):
     assert judge(evidence(setting, {"hicache": HOST})).headline.startswith("Nothing can be said")
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"hicache": FAST_HOST, "evict": DEVICE},
+        {"hicache": FAST_HOST, "off": FAST_HOST},
+        {"hicache": FAST_HOST, "prefetch": FAST_HOST},  # as with wrong hints
+        {"hicache": FAST_HOST, "prefetch": make_answer(0.1, 0.4, device=0)},
+    ],
+)
+def test_judge_names_a_fast_link_only_where_ours_brought_prefixes_ahead_of_need(setting, answers):
+    assert "enough to hide" not in said(judge(evidence(setting, answers)))
+
+
+def test_judge_says_nothing_of_the_pool_where_the_baseline_itself_prefetches(setting):
+    engine = {"prefetched_used_tokens": 0.8 * 2 * FIXED}  # of the calls of a repeat
+    found = evidence(setting, {"prefetch": DEVICE, "full": DEVICE}, engine=engine)
+    assert "holds nearly all" not in said(judge(found))
+
+
+def test_judge_compares_with_the_limit_where_no_other_stock_was_measured(setting):
+    verdict = judge(evidence(setting, {"limit": DEVICE, "off": HOST, "prefetch": HOST}))
+    assert verdict.headline.startswith("Expect kvflow (prefetch) to be slower")
+    assert "stock SGLang, room for everything" in verdict.headline
+
+
+def test_judge_that_compares_with_the_limit_says_so_once_and_blames_no_large_pool(setting):
+    words = said(judge(evidence(setting, {"limit": DEVICE, "prefetch": HOST})))
+    assert "A server with room for everything" not in words
+    assert "holds nearly all" not in words
+
+
+def test_judge_that_compares_with_a_limit_without_room_says_that_it_limits_nothing(setting):
+    words = said(judge(evidence(setting, {"limit": HOST, "prefetch": DEVICE})))
+    assert "limit found only 0% on the device" in words
+
+
+def test_judge_tells_of_mismatches_by_the_baseline_that_they_were_counted_by(setting):
+    found = evidence(setting, {"limit": DEVICE, "off": DEVICE, "prefetch": DEVICE})
+    arms = {
+        name: arm.model_copy(update={"mismatch": 0.0, "answers_compared": 10})
+        for name, arm in found.arms.items()
+    }
+    assert "those of limit with an empty one" in said(judge(replace(found, arms=arms)))
+
+
+@pytest.mark.parametrize(
+    ("answers", "flag"),
+    [(RESIDENT, "--pool-ratio"), (SMALL, "--fixed"), (LONG, "--output"), (HIDDEN, "--link-ratio")],
+)
+def test_judge_advises_nothing_that_the_bench_would_refuse(setting, answers, flag):
+    found = evidence(setting, answers, recompute_ms=20.0 if flag == "--fixed" else 300.0)
+    assert flag in " ".join(judge(found).advice)
+    refused = replace(found, takes=found.takes - {flag})
+    assert flag not in " ".join(judge(refused).advice)
+    assert judge(refused).reasons == judge(found).reasons
+
+
+def test_judge_of_late_prefetches_advises_longer_answers_where_the_link_cannot_be_set(setting):
+    engine = {"prefetched_used_tokens": 10.0, "prefetched_late_tokens": 6.0}
+    found = evidence(setting, {"hicache": HOST, "prefetch": DEVICE}, engine=engine)
+    assert "--link-ratio" in said(judge(found))
+    real = judge(replace(found, takes=frozenset({"--output"})))
+    assert real.advice == ["Longer answers leave more time: --output"]
+
+
+def test_judge_tells_of_calls_whose_agents_the_server_does_not_know(setting):
+    engine = {"tagged_calls": 20.0, "unknown_agents": 5.0}  # in each of three repeats
+    found = evidence(setting, {"hicache": HOST, "prefetch": HOST}, engine=engine)
+    assert "does not know the agents of 15 of the 60 calls of prefetch" in said(judge(found))
+
+
+def test_judge_says_nothing_of_unknown_agents_where_there_are_none(setting):
+    engine = {"tagged_calls": 20.0, "unknown_agents": 0.0}
+    found = evidence(setting, {"hicache": HOST, "prefetch": HOST}, engine=engine)
+    assert "does not know the agents" not in said(judge(found))
+
+
 def test_judge_tells_of_what_was_on_the_device_how_much_had_been_prefetched(setting):
     reusable = 3 * 2 * FIXED  # repeats, calls
     engine = {"prefetched_used_tokens": 0.8 * reusable / 3}  # counted in each repeat
@@ -120,17 +203,13 @@ def test_judge_compares_modes_where_no_stock_was_measured(setting, answers, comp
 @pytest.mark.parametrize(
     ("answers", "changes", "reason", "advice"),
     [
-        ({"hicache": DEVICE, "prefetch": DEVICE}, {}, "holds nearly all", "--pool-ratio"),
-        ({"hicache": HOST, "prefetch": HOST}, {"recompute_ms": 20.0}, "too small", "--fixed"),
-        ({"hicache": HOST, "prefetch": HOST}, {"recompute_ms": None}, "too small", "--fixed"),
-        (
-            {"hicache": make_answer(0.1, 0.9, device=0, host=FIXED),
-             "prefetch": make_answer(0.05, 0.9)},
-            {}, "Decoding dominates", "--output",
-        ),
-        ({"hicache": FAST_HOST, "prefetch": DEVICE}, {}, "enough to hide", "--link-ratio"),
+        (RESIDENT, {}, "holds nearly all", "--pool-ratio"),
+        (SMALL, {"recompute_ms": 20.0}, "too small", "--fixed"),
+        (SMALL, {"recompute_ms": None}, "too small", "--fixed"),
+        (LONG, {}, "Decoding dominates", "--output"),
+        (HIDDEN, {}, "enough to hide", "--link-ratio"),
     ],
-)  # fmt: skip
+)
 def test_judge_says_why_little_is_gained_and_what_would_change_it(
     setting, answers, changes, reason, advice
 ):

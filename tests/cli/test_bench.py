@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import signal
@@ -58,6 +59,15 @@ def live(recipe: str, *arguments: str, **server: object) -> tuple[Result, BenchS
     with fake.running():
         given = ("--url", fake.url, "--repeats", "2", "--out", "out", *arguments)
         return kvflow_bench(recipe, *given), fake
+
+
+def ordered(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> bench_request.Order:
+    """What would be done for a command line."""
+    asked: list[bench_request.Request] = []
+    monkeypatch.setattr(bench_session, "bench", lambda request, **_: asked.append(request))
+    result = kvflow_bench(*arguments)
+    assert result.exit_code == 0, result.output
+    return bench_request.order(asked[0])
 
 
 def test_bench_of_a_running_server_compares_its_modes_and_puts_the_mode_back(recipe: str) -> None:
@@ -171,6 +181,38 @@ def test_bench_terminated_reports_what_was_measured_and_exits_with_143(recipe: s
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_bench_whose_terminal_goes_keeps_what_was_measured_and_exits_with_129(
+    recipe: str,
+) -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    result, fake = ended(recipe, signal.SIGHUP)
+    assert result.exit_code == 129
+    check_what_was_measured_is_kept(result, fake)
+    assert signal.getsignal(signal.SIGHUP) is before
+
+
+def test_bench_under_nohup_outlives_its_terminal(recipe: str) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        result, _ = live(recipe, fault=lambda _: os.kill(os.getpid(), signal.SIGHUP))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert result.exit_code == 0
+
+
+def test_bench_whose_mode_stays_says_how_to_put_it_back(recipe: str) -> None:
+    class Stuck(BenchServer):
+        def policy(self, body: dict[str, object] | None) -> tuple[int, object]:
+            if body == {"mode": "evict"}:
+                return 504, {"error": "busy"}
+            return super().policy(body)
+
+    with Stuck(mode="evict").running() as fake:
+        result = kvflow_bench(recipe, "--url", fake.url, "--repeats", "2", "--out", "out")
+    assert "prefetch" in result.stdout
+    assert "mode evict was not put back" in error_of(result).what
+
+
 def test_bench_of_nobody_is_unreachable_and_leaves_no_folder(recipe: str) -> None:
     result = kvflow_bench(recipe, "--url", "http://127.0.0.1:9", "--out", "out")
     assert isinstance(error_of(result), ServerUnreachable)
@@ -208,18 +250,76 @@ def test_bench_that_makes_no_sense_is_refused_before_anything_starts(
 def test_bench_gives_flags_after_two_dashes_to_sglang(
     recipe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[bench_request.Request] = []
-    monkeypatch.setattr(bench_session, "bench", lambda request, **_: asked.append(request))
-    result = kvflow_bench(recipe, "--device", "cuda", "--model", "m", "--", *FLAGS)
-    assert result.exit_code == 0, result.output
-    rig = bench_request.order(asked[0]).rig
+    rig = ordered(monkeypatch, recipe, "--device", "cuda", "--model", "m", "--", *FLAGS).rig
     assert isinstance(rig, LocalRig)
     assert rig.flags == FLAGS
+
+
+@pytest.mark.parametrize(
+    ("arms", "budget_s"),
+    [([], 180), (["--arms", "lru,hicache,full"], 270), (["--arms", "all"], 630)],
+)
+def test_bench_gives_every_arm_the_same_share_of_time(
+    recipe: str, monkeypatch: pytest.MonkeyPatch, arms: list[str], budget_s: float
+) -> None:
+    effort = ordered(monkeypatch, recipe, "--device", "cuda", "--model", "m", *arms).effort
+    assert (effort.repeats, effort.budget_s) == (5, budget_s)
 
 
 def test_bench_without_matplotlib_says_what_is_missing(recipe: str) -> None:
     result, _ = live(recipe)
     assert "report: out/report.md; without pictures, which need matplotlib" in result.stderr
+
+
+def test_bench_takes_the_key_of_a_server_without_the_line_end_of_its_file(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KVFLOW_API_KEY", "secret\n")
+    result, _ = live(recipe, api_key="secret")
+    assert result.exit_code == 0, result.output
+
+
+def test_bench_with_a_key_that_is_none_is_refused(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KVFLOW_API_KEY", "two words")
+    error = error_of(kvflow_bench(recipe, "--url", "http://127.0.0.1:9"))
+    assert "no usable API key in KVFLOW_API_KEY" in error.what
+
+
+def test_bench_leaves_no_key_in_what_it_writes(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kvflow", "bench", "--", "--api-key", "sesame"])
+    result, _ = live(recipe, "--format", "json")
+    assert "--api-key '***'" in json.loads(result.stdout)["setup"]["command"]
+    assert not [path for path in Path("out").iterdir() if "sesame" in path.read_text()]
+
+
+def test_bench_whose_pictures_fail_says_why_beside_the_report(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> list[str]:
+        raise ValueError("no such font")
+
+    monkeypatch.setattr(plots, "write", fail)
+    result, _ = live(recipe)
+    assert result.exit_code == 0
+    assert "report: out/report.md; without pictures: ValueError: no such font" in result.stderr
+
+
+def test_bench_whose_folder_cannot_be_written_shows_what_was_measured_and_fails(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    result, _ = live(recipe, "--format", "json")
+    assert "prefetch/off" in json.loads(result.stdout)["speedups"]
+    assert "report:" not in result.stderr
+    error = error_of(result)
+    assert (error.what, error.why) == ("out cannot be written", "No space left on device")
 
 
 def test_bench_into_a_folder_with_something_in_it_is_refused(recipe: str) -> None:

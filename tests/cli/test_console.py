@@ -62,5 +62,5 @@ def test_error_that_nobody_reads_keeps_its_exit_code(gone):
 
 
 def test_data_that_nobody_reads_is_told_to_the_command():
-    status, _, told = run(PRINTS, stdout=closed_pipe())
+    _, _, told = run(PRINTS, stdout=closed_pipe())
     assert told.splitlines()[0] == "nobody"

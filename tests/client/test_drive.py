@@ -1,13 +1,15 @@
 import asyncio
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fake_server import ANSWER, FakeServer, Seen, to_ids
+from support.fake_server import ANSWER, PATIENCE_S, FakeServer, Seen, to_ids
 from support.recipes import make_recipe
 
 from kvflow.client.drive import Settings, drive
@@ -142,6 +144,24 @@ async def test_drive_keeps_so_many_runs_in_flight_and_no_more(
     assert sorted(run.index for run in result.runs) == list(range(6))
 
 
+@pytest.mark.parametrize("begin", [-4, 3])
+async def test_drive_begins_with_the_run_that_it_is_told_to(tmp_path: Path, begin: int) -> None:
+    loaded = make_recipe(tmp_path, SEQUENCE)
+    whole = await driven(FakeServer(), loaded, runs=8, first_run=begin)
+    part = await driven(FakeServer(), loaded, runs=2, first_run=begin + 2)
+    assert [run.index for run in part.runs] == [begin + 2, begin + 3]
+    assert [one.call for one in part.calls] == [one.call for one in whole.calls[6:12]]
+
+
+async def test_drive_counts_times_from_when_it_is_told_to(tmp_path: Path) -> None:
+    loaded = make_recipe(tmp_path, {"only": {}})
+    began = time.perf_counter() - 100
+    with FakeServer().running() as fake:
+        async with connect(fake.url) as server:
+            result = await drive(loaded, server, settings(), began=began)
+    assert [100 <= record.started_s < 120 for record in result.calls] == [True]
+
+
 async def test_drive_observer_sees_every_state_of_a_call_in_order(tmp_path: Path) -> None:
     states = []
 
@@ -234,6 +254,35 @@ async def test_drive_a_failed_call_ends_its_run_and_the_others_go_on(
     assert Counter(record.call.agent for record in result.calls) == {
         "planner": 3, "executor": 3, "reviewer": 2
     }  # fmt: skip
+
+
+async def test_drive_that_is_to_stop_at_a_failure_begins_no_run_after_it(tmp_path: Path) -> None:
+    fake = FakeServer(fault=first("executor", 500))
+    loaded = make_recipe(tmp_path, SEQUENCE)
+    result = await driven(fake, loaded, runs=6, stop_at_failure=True)
+    assert [run.ok for run in result.runs] == [False]
+
+
+async def test_drive_that_is_to_stop_at_a_failure_lets_runs_in_flight_end(tmp_path: Path) -> None:
+    both, failed, order = threading.Event(), threading.Event(), count()
+
+    def fault(seen: Seen) -> int | None:
+        if next(order) == 0:
+            both.wait(PATIENCE_S)
+            return 500
+        both.set()
+        failed.wait(PATIENCE_S)
+        return None
+
+    class Watch(Ledger):
+        def run_ended(self, record: RunRecord) -> None:
+            if not record.ok:
+                failed.set()
+
+    fake = FakeServer(fault=fault)
+    loaded = make_recipe(tmp_path, {"planner": {}})
+    result = await driven(fake, loaded, Watch(), runs=6, concurrency=2, stop_at_failure=True)
+    assert [run.ok for run in result.runs] == [False, True]
 
 
 async def test_drive_a_failed_call_keeps_what_its_siblings_measure(tmp_path: Path) -> None:

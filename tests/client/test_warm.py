@@ -16,10 +16,10 @@ AGENTS: dict[str, dict[str, object]] = {
 }
 
 
-async def warmed(fake: FakeServer, loaded: Loaded) -> list[str]:
+async def warmed(fake: FakeServer, loaded: Loaded, *agents: str) -> list[str]:
     with fake.running():
         async with connect(fake.url) as server:
-            return [agent async for agent in warm(loaded, server)]
+            return [agent async for agent in warm(loaded, server, agents or None)]
 
 
 async def test_warm_asks_once_for_each_agents_prefix_and_a_token_more(tmp_path: Path) -> None:
@@ -30,6 +30,12 @@ async def test_warm_asks_once_for_each_agents_prefix_and_a_token_more(tmp_path: 
     assert chat.body["max_tokens"] == 1
     assert len(ids.body["input_ids"]) == 41
     assert ids.params["kvflow"]["fixed_tokens"] == 40
+
+
+async def test_warm_of_some_agents_asks_for_no_other(tmp_path: Path) -> None:
+    fake = FakeServer()
+    assert await warmed(fake, make_recipe(tmp_path, AGENTS), "worker") == ["worker"]
+    assert [seen.agent for seen in fake.seen] == ["worker"]
 
 
 async def test_warm_opens_a_run_of_its_own_that_is_over_with_its_call(tmp_path: Path) -> None:

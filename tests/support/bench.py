@@ -10,6 +10,7 @@ from support.recipes import make_recipe
 
 from kvflow.bench import document, session
 from kvflow.bench.arms import ARMS, Arm
+from kvflow.bench.goodput import Limits
 from kvflow.bench.plan import Block, Effort, Pace
 from kvflow.bench.result import Result
 from kvflow.bench.session import Facts, Measured, Outcome
@@ -89,12 +90,14 @@ class DrawnStage:
         noise: standard deviation of the logarithms.
         seed: draws.
         faults: by (arm, repeat), why a turn fails, or what it raises.
+        stays: why what was found cannot be put back; None if it can.
     """
 
     seconds: Mapping[str, float]
     noise: float = 0.0
     seed: int = 0
     faults: Mapping[tuple[str, int], str | BaseException] = field(default_factory=dict)
+    stays: KvflowError | None = None
     turns: list[tuple[str, str, int]] = field(default_factory=list)
     left: int = 0
 
@@ -120,8 +123,10 @@ class DrawnStage:
             setting, block.arm.name, block.repeat, make_answer(seconds / 3, seconds * 2 / 3)
         )
 
-    async def leave(self) -> None:
+    def leave(self) -> None:
         self.left += 1
+        if self.stays is not None:
+            raise self.stays
 
 
 @dataclass
@@ -157,13 +162,17 @@ SECONDS = {"lru": 2.0, "hicache": 1.0, "limit": 0.45, "full": 0.5}
 
 
 def make_result(
-    folder: Path, *names: str, arms: str = "lru,hicache,full", **changes: object
+    folder: Path,
+    *names: str,
+    arms: str = "lru,hicache,full",
+    limits: Limits | None = None,
+    **changes: object,
 ) -> tuple[Result, list[Measured]]:
     """A finished bench without servers: its result, and what was measured."""
     settings = [make_setting(folder, name, **changes) for name in names or ("flow",)]
     outcome = make_outcome(settings[0], arms)
     outcome.suite = Suite("flow", "A flow.", settings)
     session.run(outcome, DrawnRig(DrawnStage(SECONDS, noise=0.02)), Silent())
-    result = document.result(outcome, {"cores": 2, "gpus": None}, "kvflow bench flow", None)
+    result = document.result(outcome, {"cores": 2, "gpus": None}, "kvflow bench flow", limits)
     assert result is not None
     return result, outcome.measured

@@ -19,12 +19,14 @@ class BenchServer(fake_server.FakeServer):
 
     Attributes:
         mode: at work; None for stock SGLang, whose /kvflow routes are not there.
+        workflows: that it knows, as (client, name).
         busy: so many times a flush is refused first.
         steps: everything it was asked to do, in order: "flush", "mode full", "call a".
         prefetches: counted in its frames.
     """
 
     mode: str | None = "off"
+    workflows: tuple[tuple[str | None, str], ...] = ((None, "flow"),)
     busy: int = 0
     steps: list[str] = field(default_factory=list)
     prefetches: int = 0
@@ -79,6 +81,9 @@ class _Handler(fake_server._Handler):
             self._answer(*fake.policy(None))
         elif self.path.startswith("/kvflow/snapshot"):
             self._answer(*fake.frame())
+        elif self.path == "/kvflow/workflows":
+            rows = [{"client": client, "name": name} for client, name in fake.workflows]
+            self._answer(200, {"workflows": rows})
         else:
             super().do_GET()
 

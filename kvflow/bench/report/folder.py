@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -11,9 +11,21 @@ from kvflow.bench.report import plots, tables
 from kvflow.bench.result import Document, Result, SuiteDocument, settings_of
 from kvflow.bench.session import Measured
 from kvflow.bench.watched import watched_call, watched_runs
-from kvflow.errors import UsageError
+from kvflow.errors import KvflowError, UsageError
 
 SUMMARY = "summary.json"
+
+
+class Pictures(NamedTuple):
+    """What was drawn.
+
+    Attributes:
+        names: of the files; none without matplotlib.
+        failure: why they could not be drawn, in a line; empty if nothing went wrong.
+    """
+
+    names: Sequence[str]
+    failure: str
 
 
 def make(path: Path) -> Path:
@@ -32,12 +44,22 @@ def make(path: Path) -> Path:
     return path
 
 
-def fill(folder: Path, result: Result, measured: Sequence[Measured]) -> list[str]:
+def fill(folder: Path, result: Result, measured: Sequence[Measured]) -> Pictures:
     """Write everything.
 
-    Returns:
-        The names of the pictures; none without matplotlib.
+    Raises:
+        KvflowError: it cannot be written, or not all of it.
     """
+    try:
+        return _fill(folder, result, measured)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise KvflowError(
+            f"{folder} cannot be written", why, "--out names another folder"
+        ) from error
+
+
+def _fill(folder: Path, result: Result, measured: Sequence[Measured]) -> Pictures:
     documents = settings_of(result)
     _write_json(folder / "environment.json", result.environment)
     _write_json(folder / "config.json", [document.setup for document in documents])
@@ -46,10 +68,18 @@ def fill(folder: Path, result: Result, measured: Sequence[Measured]) -> list[str
         for line in requests(measured):
             file.write(f"{json.dumps(line)}\n")
     (folder / "timeline.json").write_text(_as_text(watched_runs(measured)), encoding="utf-8")
-    pictures = plots.write(folder, documents, [one for one in measured if one.trials])
-    text = report(result, documents, pictures)
+    pictures = _draw(folder, documents, [one for one in measured if one.trials])
+    text = report(result, documents, pictures.names)
     (folder / "report.md").write_text(text, encoding="utf-8")
     return pictures
+
+
+def _draw(folder: Path, documents: Sequence[Document], measured: Sequence[Measured]) -> Pictures:
+    try:
+        return Pictures(plots.write(folder, documents, measured), "")
+    except Exception as error:  # noqa: BLE001
+        # Fonts, backends and versions of matplotlib fail in ways of their own.
+        return Pictures([], f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
 def report(result: Result, documents: Sequence[Document], pictures: Sequence[str]) -> str:
@@ -60,7 +90,8 @@ def report(result: Result, documents: Sequence[Document], pictures: Sequence[str
         lines = [f"# kvflow bench: {result.recipe}", ""]
     lines += ["```console", f"$ {documents[0].setup['command']}", "```", ""]
     known = {name: value for name, value in result.environment.items() if value is not None}
-    lines += ["Ran on " + ", ".join(f"{name} {value}" for name, value in known.items()) + ".", ""]
+    who = "The client ran" if documents[0].setup.get("environment_of") == "client" else "Ran"
+    lines += [f"{who} on {', '.join(f'{name} {value}' for name, value in known.items())}.", ""]
     lines += tables.overview(documents)
     timelines = [plots.timeline_of(number + 1, len(documents)) for number in range(len(documents))]
     for name in pictures:

@@ -94,7 +94,7 @@ def section(document: Document, timeline: str | None = None) -> str:
     lines += ["", *_times(document), "", *_use(document)]
     if did := _engine(document):
         lines += ["", *did]
-    if said := [*words.plain(document), *words.paper(document)]:
+    if said := [*words.goodput(document), *words.plain(document), *words.paper(document)]:
         lines += ["", *(f"- {line}" for line in said)]
     if by_tier := _by_agent(document):
         lines += ["", *by_tier]
@@ -162,6 +162,7 @@ _COUNTED = {
     "evicted_host_tokens": "tokens evicted from the host",
     "deferred_calls": "calls deferred",
     "unexpected_calls": "calls that were not expected",
+    "unknown_agents": "calls of agents that the server does not know",
     "doubted_hints": "agents that came near and were not prefetched for",
 }
 

@@ -1,8 +1,9 @@
 """The result on a terminal: words first, then a table with bars, then what may be claimed."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -14,14 +15,31 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _NO_EDGE = 1000  # columns; what is piped on is not squeezed
 
 
+@dataclass(frozen=True, slots=True)
+class _Unsqueezed:
+    """As wide as it wants to be, whatever the console takes itself to be."""
+
+    part: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from console.render(self.part, options.update(max_width=_NO_EDGE))
+
+
 def show(console: Console, documents: list[Document]) -> None:
     """Print every setting."""
-    width = console.width if console.is_terminal else _NO_EDGE
     for number, document in enumerate(documents):
         if number:
             console.print()
         for part in parts(document):
-            console.print(part, markup=False, soft_wrap=False, width=width)
+            put(console, part)
+
+
+def put(console: Console, part: RenderableType) -> None:
+    """Print something that only a terminal squeezes."""
+    if console.is_terminal:
+        console.print(part, markup=False, soft_wrap=False)
+    else:
+        console.print(_Unsqueezed(part), soft_wrap=False, crop=False)
 
 
 def parts(document: Document) -> Iterator[RenderableType]:
@@ -36,7 +54,7 @@ def parts(document: Document) -> Iterator[RenderableType]:
     if base is not None and len(document.arms) > 1:
         yield Text(f"\ntimes as fast as {base}, 95 % interval:")
         yield _speedups(document, base)
-    for line in (*words.plain(document), *words.paper(document)):
+    for line in (*words.goodput(document), *words.plain(document), *words.paper(document)):
         yield Text(line)
 
 

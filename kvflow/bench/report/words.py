@@ -143,3 +143,17 @@ def plain(document: Document) -> list[str]:
         if arm.plain_ttft_ms is not None
     ]
     return [f"first token of the plain chats: {', '.join(times)}"] if times else []
+
+
+def goodput(document: Document) -> list[str]:
+    """How many calls a second kept within the limits that were given, in a line; none without."""
+    limits = document.setup.get("goodput")
+    rates = [
+        f"{arm.metrics['request_goodput']:.3g} with {name}"
+        for name, arm in document.arms.items()
+        if "request_goodput" in arm.metrics
+    ]
+    if not limits or not rates:
+        return []
+    within = " ".join(f"{name}:{most:g}" for name, most in limits.items())
+    return [f"goodput, calls a second within {within}: {', '.join(rates)}"]

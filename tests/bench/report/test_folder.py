@@ -14,10 +14,10 @@ from support.bench import (
 )
 
 from kvflow.bench import document, session
-from kvflow.bench.report import folder
+from kvflow.bench.report import folder, plots
 from kvflow.bench.result import RESULT
 from kvflow.bench.session import Measured
-from kvflow.errors import UsageError
+from kvflow.errors import KvflowError, UsageError
 
 
 def test_make_refuses_a_folder_with_something_in_it(tmp_path):
@@ -35,13 +35,31 @@ def test_make_refuses_what_is_no_folder(tmp_path):
 def test_fill_leaves_everything_to_judge_the_bench_by(tmp_path):
     result, measured = make_result(tmp_path)
     out = folder.make(tmp_path / "out")
-    pictures = folder.fill(out, result, measured)
+    pictures = folder.fill(out, result, measured).names
     assert sorted(path.name for path in out.iterdir()) == sorted([
         "config.json", "environment.json", "report.md", "requests.jsonl", "summary.json",
         "timeline.json", *pictures
     ])  # fmt: skip
     assert RESULT.validate_json((out / "summary.json").read_bytes()) == result
     assert json.loads((out / "environment.json").read_text()) == {"cores": 2, "gpus": None}
+
+
+def test_fill_whose_pictures_fail_leaves_the_rest_and_says_why(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ValueError("no such font")
+
+    monkeypatch.setattr(plots, "write", fail)
+    result, measured = make_result(tmp_path)
+    pictures = folder.fill(tmp_path, result, measured)
+    assert pictures == ([], "ValueError: no such font")
+    assert "## flow" in (tmp_path / "report.md").read_text()
+
+
+def test_fill_of_a_folder_that_cannot_be_written_says_where_and_why(tmp_path):
+    result, measured = make_result(tmp_path)
+    with pytest.raises(KvflowError, match=r"gone cannot be written") as error:
+        folder.fill(tmp_path / "gone", result, measured)
+    assert error.value.why == "No such file or directory"
 
 
 def test_fill_writes_every_call_without_its_text(tmp_path):
@@ -56,13 +74,22 @@ def test_fill_writes_every_call_without_its_text(tmp_path):
 
 def test_fill_shows_in_the_report_only_pictures_that_are_there(tmp_path):
     result, measured = make_result(tmp_path, "one", "two")
-    pictures = folder.fill(tmp_path, result, measured)
+    pictures = folder.fill(tmp_path, result, measured).names
     text = (tmp_path / "report.md").read_text()
     assert re.findall(r"!\[.*?\]\((.*?)\)", text) == pictures
     assert set(pictures) == {"speedup.svg", "hits.svg", "timeline-1.svg", "timeline-2.svg"}
     assert all((tmp_path / name).is_file() for name in pictures)
     assert "$ kvflow bench flow" in text
     assert "gpus" not in text  # unknown
+
+
+@pytest.mark.parametrize(
+    ("facts", "who"), [({}, "Ran on cores 2."), ({"environment_of": "client"}, "The client ran on")]
+)
+def test_report_says_whose_machine_it_tells_of(tmp_path, facts, who):
+    result, _ = make_result(tmp_path)
+    result.setup.update(facts)
+    assert f"\n{who}" in folder.report(result, [result], [])
 
 
 def test_fill_shows_overview_and_speedups_first_and_timelines_in_their_settings(tmp_path):
@@ -77,7 +104,8 @@ def test_fill_shows_overview_and_speedups_first_and_timelines_in_their_settings(
 
 def test_fill_gives_a_setting_its_own_timeline_where_another_was_never_begun(tmp_path):
     result, measured = make_result(tmp_path, "one", "two")
-    names = folder.fill(tmp_path, result, [Measured(measured[0].setting), *measured])
+    filled = folder.fill(tmp_path, result, [Measured(measured[0].setting), *measured])
+    names = filled.names
     assert [name for name in names if "timeline" in name] == ["timeline-1.svg", "timeline-2.svg"]
 
 
@@ -86,7 +114,7 @@ def test_fill_of_a_bench_whose_arms_all_failed_tells_why_without_pictures(tmp_pa
     faults = {(arm, 0): f"no room for {arm}" for arm in ("hicache", "full")}
     session.run(outcome, DrawnRig(DrawnStage(SECONDS, faults=faults)), Silent())
     result = document.result(outcome, {}, "kvflow bench flow", None)
-    assert folder.fill(tmp_path, result, outcome.measured) == []
+    assert folder.fill(tmp_path, result, outcome.measured) == ([], "")
     text = (tmp_path / "report.md").read_text()
     assert "- hicache: repeat 1: no room for hicache" in text
     assert "- full: repeat 1: no room for full" in text
@@ -102,5 +130,5 @@ def test_fill_without_matplotlib_goes_without_pictures(tmp_path, monkeypatch):
 
     result, measured = make_result(tmp_path)
     monkeypatch.setattr(builtins, "__import__", without)
-    assert folder.fill(tmp_path, result, measured) == []
+    assert folder.fill(tmp_path, result, measured) == ([], "")
     assert "![" not in (tmp_path / "report.md").read_text()

@@ -113,3 +113,15 @@ def test_markdown_says_what_plain_chats_got(tmp_path):
     full = document.arms["full"].model_copy(update={"plain_ttft_ms": 1234.5})
     text = tables.section(document.model_copy(update={"arms": {**document.arms, "full": full}}))
     assert "first token of the plain chats: 1,234 ms with full" in text
+
+
+def test_markdown_says_how_many_calls_a_second_were_good(tmp_path):
+    documents = settings_of(make_result(tmp_path, limits={"ttft": 300.0})[0])
+    assert "- goodput, calls a second within ttft:300: " in tables.as_markdown(documents)
+
+
+def test_markdown_says_which_calls_came_of_agents_that_the_server_does_not_know(tmp_path):
+    [document] = settings_of(make_result(tmp_path)[0])
+    full = document.arms["full"].model_copy(update={"engine": {"unknown_agents": 7.0}})
+    text = tables.section(document.model_copy(update={"arms": {**document.arms, "full": full}}))
+    assert "| calls of agents that the server does not know | 7 |" in text

@@ -71,9 +71,21 @@ def test_terminal_shows_every_setting_of_a_suite(tmp_path):
     assert "flow, two" in text
 
 
+def test_terminal_shows_goodput(tmp_path):
+    assert "goodput, calls a second within ttft:300: " in shown(
+        make_result(tmp_path, limits={"ttft": 300.0})[0]
+    )
+
+
 def test_terminal_of_80_columns_is_not_overrun(tmp_path):
     text = shown(make_result(tmp_path)[0], width=80, tty=True)
     assert max(len(line) for line in text.splitlines()) <= 80
+    assert "…" not in text
+
+
+def test_terminal_does_not_break_lines_where_they_are_piped_on(tmp_path):
+    text = shown(make_result(tmp_path)[0], width=30)
+    assert "Of the prompt tokens that can be reused hicache found 100% on the device," in text
     assert "…" not in text
 
 
