@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 import psutil
-from platformdirs import user_state_path
 
+from kvflow.engine.here import state_folder
 from kvflow.errors import KvflowError
 
 # psutil computes when a process began from the machine's boot time, which moves a little when
@@ -57,7 +57,7 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
 
 def folder() -> Path:
     """Where the files lie: one for each server, named for its port."""
-    return user_state_path("kvflow") / "servers"
+    return state_folder() / "servers"
 
 
 @contextlib.contextmanager

@@ -93,7 +93,7 @@ class Kvflow:
 
     @property
     def state_files(self) -> list[Path]:
-        return list((self.folder / "state" / "kvflow" / "servers").glob("*"))
+        return list((self.folder / "state" / "kvflow").glob("*/servers/*"))
 
 
 def first_line(stream: IO[str] | None) -> str:

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import psutil
 import pytest
 
-from kvflow.engine import state
+from kvflow.engine import here, state
 from kvflow.engine.state import ServerState, announced, running_servers
 from kvflow.errors import KvflowError
 
@@ -123,3 +125,21 @@ def test_running_servers_fields_of_a_later_version_are_passed_over() -> None:
 
 def test_running_servers_without_any_folder_are_none() -> None:
     assert running_servers() == []
+
+
+@pytest.mark.parametrize("elsewhere", ["another machine", "another container"])
+def test_server_of_a_machine_that_shares_the_home_is_neither_shown_nor_forgotten(
+    elsewhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone_here = of_this_process(pid=1 << 22)
+    with monkeypatch.context() as there:
+        if elsewhere == "another machine":
+            there.setattr(here.platform, "node", lambda: "other")
+        else:
+            there.setattr(here.os, "stat", lambda path: SimpleNamespace(st_ino=7))
+        path = state.folder() / "30000.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(msgspec.json.encode(gone_here))
+
+    assert running_servers() == []
+    assert path.exists()

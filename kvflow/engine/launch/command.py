@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from platformdirs import user_state_path
-
 from kvflow.engine.cpu import demo_model
+from kvflow.engine.here import state_folder
 from kvflow.engine.launch import environment, flags
 from kvflow.engine.launch.device import Device
 from kvflow.engine.launch.flags import Flag
@@ -192,7 +191,7 @@ def _hide_key(given: list[Flag], port: int) -> tuple[list[Flag], Path]:
 
 
 def _private_file(port: int, name: str) -> Path:
-    return user_state_path("kvflow") / "launch" / f"{port}.{name}"
+    return state_folder() / "launch" / f"{port}.{name}"
 
 
 def _port(text: str) -> int:
