@@ -201,6 +201,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     page_size: int
     bytes_per_token: int
     untagged_steps: int
+    untagged_spare: int | None = None  # tokens of untagged KV that go before the rest is spared
     device: Pool
     host: Pool | None
     running: int  # requests in the running batch

@@ -13,6 +13,7 @@ from kvflow.engine.marks import Owner
 from kvflow.engine.node_records import Owners
 from kvflow.engine.snapshot_limits import MOST_AGENTS, MOST_RUNS, MOST_WAITING
 from kvflow.frames import AgentState, Pool, RunState, WaitingCall
+from kvflow.policy.share import UNLIMITED
 
 _FULL = ComponentType.FULL
 
@@ -151,6 +152,12 @@ def host_pool(cache: KvflowRadixCache) -> Pool | None:
     writing = [node for write in pending for node in write.publish_node_ids]
     locked = min(in_use, cache.tree_core.moving_tokens(writing))
     return Pool(capacity=pool.size, free=free, evictable=in_use - locked, locked=locked)
+
+
+def untagged_spare(cache: KvflowRadixCache) -> int | None:
+    """Tokens of untagged KV that go before the rest of it is spared; None: nothing is spared."""
+    spare = cache.tree_core.share.spare
+    return None if cache.mode == "off" or spare == UNLIMITED else spare
 
 
 def traffic(cache: KvflowRadixCache) -> frames.Traffic | None:

@@ -104,6 +104,7 @@ def _frame(scheduler: Any, told: _Told, owners: Owners) -> Frame:
         page_size=cache.page_size,
         bytes_per_token=cache.bytes_per_token,
         untagged_steps=cache.untagged_steps,
+        untagged_spare=frame_parts.untagged_spare(cache),
         device=frame_parts.device_pool(cache),
         host=frame_parts.host_pool(cache),
         running=len(scheduler.running_batch.reqs),

@@ -73,7 +73,8 @@ def document(
 
 
 def _nodes(store: Store, rows: Rows, most: int) -> list[dict[str, Any]]:
-    forecasts = {tier: Forecast(store.tree, tier) for tier in Tier}
+    spare = store.frame.untagged_spare if store.frame else None
+    forecasts = {tier: Forecast(store.tree, tier, spare) for tier in Tier}
     listed = []
     for row in rows[:most]:
         explained = None

@@ -5,14 +5,11 @@ Pure. Source of the rules: kvflow/policy/rank.py (paper section 1.2; invariants 
 
 from dataclasses import dataclass, field
 
-from kvflow.frames import AgentState, EvictionRecord, Frame, Node, State, Why
-from kvflow.graph import MAX_STEPS
+from kvflow.frames import EvictionRecord, Frame, Node, State, Why
+from kvflow.tui.claim import Claim, claim, distance, soon, when
 from kvflow.tui.forecast import Forecast, Turn, tier_of
-from kvflow.tui.owners import applications
 from kvflow.tui.store import Store
 from kvflow.tui.words import bytes_of, plural
-
-_MOST_AGENTS = 4  # named one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +39,13 @@ def why_kept(store: Store, node_id: int, forecast: Forecast | None = None) -> Ex
     if node is None or frame is None:
         return None
     if forecast is None:
-        forecast = Forecast(store.tree, tier_of(node))
+        forecast = Forecast(store.tree, tier_of(node), frame.untagged_spare)
     turn = forecast.turns.get(node_id)
-    users = _users(store, frame, node)
+    whose = claim(store, frame, node)
     return Explanation(
-        verdict=_verdict(node, turn, users),
+        verdict=_verdict(node, turn, _need(node, whose)),
         reasons=(
-            _rank_reason(frame, node, users),
+            _rank_reason(frame, node, whose),
             _turn_reason(store, frame, node, turn),
             _loss_reason(frame, node),
         ),
@@ -56,7 +53,7 @@ def why_kept(store: Store, node_id: int, forecast: Forecast | None = None) -> Ex
             "steps": node.steps,
             "why": node.why,
             "locks": node.locks,
-            "agents": len(users),
+            "agents": len(whose.users),
             "nodes_before": turn.nodes if turn else None,
             "tokens_before": turn.tokens if turn else None,
             "free_tokens": _free(frame, node),
@@ -68,10 +65,12 @@ def why_kept(store: Store, node_id: int, forecast: Forecast | None = None) -> Ex
 def why_evicted(store: Store, record: EvictionRecord) -> Explanation:
     """Why a node left a tier."""
     untagged = store.frame.untagged_steps if store.frame else record.steps
+    ambiguous = record.steps == untagged
+    or_nobody = ", or nobody with a live run needed it, which ranks the same" if ambiguous else ""
     rank = {
         Why.SPENT: "a finished call had left it behind, and no other call had matched it since",
-        Why.STEPS: f"whoever needs it next was {_distance(record.steps)} away, and whatever "
-        "was needed later had gone before it or was in use",
+        Why.STEPS: f"whoever needs it next was {distance(record.steps)} away{or_nobody}, and "
+        "whatever was needed later had gone before it or was in use",
         Why.UNTAGGED: f"no agent that is expected needed it: it ranked as {untagged} steps",
         Why.ACCESS: "mode off: it was the least recently used",
     }[record.why]
@@ -100,17 +99,19 @@ def why_evicted(store: Store, record: EvictionRecord) -> Explanation:
     )
 
 
-def _users(store: Store, frame: Frame, node: Node) -> list[AgentState]:
-    """The agents whose fixed prefix passes through the node, the nearest first."""
-    names = {name for one in (node, *store.tree.below(node.id)) for name in one.agents}
-    users = [agent for agent in frame.agents if f"{agent.client}/{agent.agent}" in names]
-    untagged = frame.untagged_steps
-    return sorted(
-        applications(users) or users, key=lambda one: untagged if one.steps is None else one.steps
-    )
+def _need(node: Node, whose: Claim) -> str:
+    """What a node is kept for, in a few words."""
+    if whose.of_nobody:
+        return "nobody with a live run needs it"
+    if whose.of_a_conversation:
+        return f"a conversation goes on {soon(node.steps)}"
+    if node.why is Why.STEPS and whose.users and whose.users[0].steps is not None:
+        nearest = whose.users[0]
+        return f"{nearest.client}/{nearest.agent} needs it {when(nearest)}"
+    return _short(node.why, node.steps)
 
 
-def _verdict(node: Node, turn: Turn | None, users: list[AgentState]) -> str:
+def _verdict(node: Node, turn: Turn | None, need: str) -> str:
     if node.state is State.LOADING:
         return "arriving: it is being copied from the host to the device"
     if node.locks:
@@ -118,15 +119,10 @@ def _verdict(node: Node, turn: Turn | None, users: list[AgentState]) -> str:
     place = "on the host" if node.state is State.HOST else "kept"
     if turn is None:
         return f"{place}: something below it is in use"
-    if turn.nodes == 0:
-        return f"{place}, and the first to go: {_short(node.why, node.steps)}"
-    if node.why is Why.STEPS and users:
-        nearest = users[0]
-        return f"{place}: {nearest.client}/{nearest.agent} needs it {_when(nearest)}"
-    return f"{place}: {_short(node.why, node.steps)}"
+    return f"{place}{', and the first to go' if turn.nodes == 0 else ''}: {need}"
 
 
-def _rank_reason(frame: Frame, node: Node, users: list[AgentState]) -> str:
+def _rank_reason(frame: Frame, node: Node, whose: Claim) -> str:
     if node.why is Why.SPENT:
         return "A finished call left it behind and no other call has matched it: such go first."
     if node.why is Why.UNTAGGED:
@@ -136,10 +132,8 @@ def _rank_reason(frame: Frame, node: Node, users: list[AgentState]) -> str:
         )
     if node.why is Why.ACCESS:
         return "Mode off: the least recently used goes first, whoever may need it."
-    named = ", ".join(f"{one.client}/{one.agent} ({_when(one)})" for one in users[:_MOST_AGENTS])
-    more = f" and {len(users) - _MOST_AGENTS} more" if len(users) > _MOST_AGENTS else ""
-    through = f"The fixed prefix of {named}{more} passes" if named else "A fixed prefix passes"
-    return f"{through} through it: it ranks as {plural(node.steps, 'step')}."
+    idle = " (untagged_steps), for nobody with a live run needs it" if whose.of_nobody else ""
+    return f"{whose.through} passes through it: it ranks as {plural(node.steps, 'step')}{idle}."
 
 
 def _turn_reason(store: Store, frame: Frame, node: Node, turn: Turn | None) -> str:
@@ -176,24 +170,10 @@ def _free(frame: Frame, node: Node) -> int:
 def _short(why: Why, steps: int) -> str:
     return {
         Why.SPENT: "spent",
-        Why.STEPS: f"needed in {_distance(steps)}",
+        Why.STEPS: f"needed in {distance(steps)}",
         Why.UNTAGGED: f"untagged, ranks as {plural(steps, 'step')}",
         Why.ACCESS: "by its last access alone",
     }[why]
-
-
-def _when(agent: AgentState) -> str:
-    if agent.steps is None:
-        return "in no live run"
-    if agent.steps == 0:
-        return "now"
-    seldom = ", which seldom comes true: nothing is prefetched for it" if agent.doubted else ""
-    return f"in {_distance(agent.steps)}{seldom}"
-
-
-def _distance(steps: int) -> str:
-    """Steps in words. The greatest number also stands for what no path leads to in this run."""
-    return plural(steps, "step") if steps < MAX_STEPS else f"{steps} steps or more, if ever"
 
 
 def _sentence(text: str) -> str:

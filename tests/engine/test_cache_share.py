@@ -3,10 +3,13 @@
 import pytest
 from support.mini_scheduler import MiniScheduler
 from support.prefixes import evict_all, node_at
-from support.real_cache import build
+from support.real_cache import build, nodes, tokens_to
 from support.tags import by
 
+from kvflow.engine.snapshot import MOST_NODES, take
 from kvflow.policy.share import QUIET_TICKS
+from kvflow.tui.forecast import Forecast, Tier
+from kvflow.tui.tree import Tree
 
 pytestmark = pytest.mark.engine
 
@@ -51,3 +54,14 @@ def test_share_is_soft_and_goes_when_nothing_else_is_left():
     mini = beside_a_workflow(0.1, agents=4)
     assert evict_all(mini.cache)[-1] == CHAT
     assert mini.cache.evictable_size() == 0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.1])
+def test_order_that_the_console_foretells_is_that_in_which_they_go(share):
+    mini = beside_a_workflow(share, agents=4)
+    mini.serve([61] * 9, answer=1)
+    tree, frame = Tree(), take(mini, MOST_NODES)
+    tree.apply(frame)
+    by_id = {node.id: tokens_to(node) for node in nodes(mini.cache)}
+    foretold = [by_id[one] for one in Forecast(tree, Tier.DEVICE, frame.untagged_spare).turns]
+    assert foretold == evict_all(mini.cache)

@@ -1,5 +1,5 @@
 import pytest
-from support.frames import make_agent, make_eviction, make_frame, make_node
+from support.frames import ROOT, make_agent, make_eviction, make_frame, make_node
 
 from kvflow.frames import Frame, Node, Pool, State, Why
 from kvflow.tui.explain import Explanation, why_evicted, why_kept
@@ -21,9 +21,9 @@ def explained(store: Store, node_id: int = 1) -> Explanation:
     return explanation
 
 
-def prefix(node_id: int = 1, **known: object) -> Node:
+def prefix(node_id: int = 1, parent: int = ROOT, **known: object) -> Node:
     ordinary = {"why": Why.STEPS, "steps": 1, "agents": ("app/planner",)}
-    return make_node(node_id, **(ordinary | known))
+    return make_node(node_id, parent, **(ordinary | known))
 
 
 SPENT = make_node(9, why=Why.SPENT, tokens=30)
@@ -78,6 +78,50 @@ def test_prefix_that_no_path_leads_to_is_not_promised() -> None:
     agents = (make_agent("app/planner", 64),)
     kept = explained(store_of(prefix(steps=64), SPENT, agents=agents))
     assert kept.verdict == "kept: app/planner needs it in 64 steps or more, if ever"
+
+
+def test_prefix_of_agents_without_a_live_run_is_told_to_be_needed_by_nobody() -> None:
+    idle = prefix(steps=4, agents=("app/idle",))
+    kept = explained(store_of(idle, SPENT))
+    assert kept.verdict == "kept: nobody with a live run needs it"
+    assert kept.reasons[0] == (
+        "The fixed prefix of app/idle (in no live run) passes through it: it ranks as 4 steps "
+        "(untagged_steps), for nobody with a live run needs it."
+    )
+
+
+def test_first_to_go_among_prefixes_without_a_live_run_is_told_so() -> None:
+    kept = explained(store_of(prefix(steps=4, agents=("app/idle",))))
+    assert kept.verdict == "kept, and the first to go: nobody with a live run needs it"
+
+
+def test_conversation_is_explained_by_itself_and_not_by_a_fixed_prefix() -> None:
+    kept = explained(store_of(prefix(steps=2, agents=()), SPENT))
+    assert kept.verdict == "kept: a conversation goes on in 2 steps"
+    assert kept.reasons[0] == ("A live run's conversation passes through it: it ranks as 2 steps.")
+
+
+def test_conversation_below_a_prefix_that_nobody_waits_for_is_what_it_is_kept_for() -> None:
+    idle = prefix(steps=0, agents=("app/idle",))
+    kept = explained(store_of(idle, prefix(2, 1, steps=0, agents=()), SPENT))
+    assert kept.verdict == "kept: a conversation goes on now"
+    assert "A live run's conversation passes through it" in kept.reasons[0]
+
+
+def test_node_whose_names_may_not_have_been_shown_yet_is_told_of_with_care() -> None:
+    kept = explained(store_of(prefix(agents=()), SPENT, nodes_left_out=True))
+    assert kept.verdict == "kept: needed in 1 step"
+    assert kept.reasons[0] == (
+        "A fixed prefix or a conversation passes through it: it ranks as 1 step."
+    )
+
+
+def test_eviction_at_the_rank_of_those_without_a_live_run_says_that_it_may_be_one() -> None:
+    record = make_eviction(7, why=Why.STEPS, steps=4)
+    assert why_evicted(store_of(), record).reasons[0] == (
+        "Whoever needs it next was 4 steps away, or nobody with a live run needed it, which "
+        "ranks the same, and whatever was needed later had gone before it or was in use."
+    )
 
 
 def test_prefix_that_was_warmed_too_is_explained_by_applications_alone() -> None:

@@ -24,7 +24,7 @@ def goes_first(node: Node) -> tuple[bool, int, float, int]:
     return node.why is not Why.SPENT, -node.steps, node.last_access, node.id
 
 
-def victims(nodes: list[Node], tier: Tier) -> list[Node]:
+def victims(nodes: list[Node], tier: Tier, spare: int | None) -> list[Node]:
     """Evict one leaf after the other, looking at all nodes each time."""
     states = ON_DEVICE if tier is Tier.DEVICE else {State.HOST}
     left, gone = list(nodes), []
@@ -38,20 +38,31 @@ def victims(nodes: list[Node], tier: Tier) -> list[Node]:
         ]
         if not leaves:
             return gone
+        if spare is not None and spare <= 0:
+            leaves = [one for one in leaves if one.why is not Why.UNTAGGED] or leaves
         victim = min(leaves, key=goes_first)
+        if spare is not None and victim.why is Why.UNTAGGED:
+            spare -= victim.tokens
         left.remove(victim)
         gone.append(victim)
 
 
 @calm
-@given(st.integers(0, 30), st.integers(0, 999), st.sampled_from(Tier))
-def test_forecast_is_what_evicting_leaf_after_leaf_gives(count: int, seed: int, tier: Tier) -> None:
+@given(
+    count=st.integers(0, 30),
+    seed=st.integers(0, 999),
+    tier=st.sampled_from(Tier),
+    spare=st.none() | st.integers(-10, 300),
+)
+def test_forecast_is_what_evicting_leaf_after_leaf_gives(
+    count: int, seed: int, tier: Tier, spare: int | None
+) -> None:
     nodes = make_nodes(count, seed)
     expected, tokens = {}, 0
-    for place, node in enumerate(victims(nodes, tier)):
+    for place, node in enumerate(victims(nodes, tier, spare if tier is Tier.DEVICE else None)):
         expected[node.id] = Turn(place, tokens)
         tokens += node.tokens
-    assert Forecast(tree_of(*nodes), tier).turns == expected
+    assert Forecast(tree_of(*nodes), tier, spare).turns == expected
 
 
 def test_forecast_in_mode_off_goes_by_access_alone() -> None:
@@ -81,3 +92,10 @@ def test_forecast_ends_though_parents_go_in_circles() -> None:
 def test_tier_that_a_node_would_leave_is_the_host_if_it_is_nowhere_else(state: State) -> None:
     expected = Tier.HOST if state is State.HOST else Tier.DEVICE
     assert tier_of(make_node(1, state=state)) is expected
+
+
+def test_forecast_spares_untagged_kv_that_the_engine_spares() -> None:
+    plain = make_node(1, why=Why.UNTAGGED, steps=4, tokens=10)
+    prefix = make_node(2, why=Why.STEPS, steps=2, tokens=10)
+    assert list(Forecast(tree_of(plain, prefix), Tier.DEVICE).turns) == [1, 2]
+    assert list(Forecast(tree_of(plain, prefix), Tier.DEVICE, spare=0).turns) == [2, 1]
