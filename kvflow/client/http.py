@@ -10,7 +10,13 @@ from typing import Any, Self
 
 import httpx2
 
-from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable, UsageError
+from kvflow.errors import (
+    KvflowError,
+    NotAuthorised,
+    ServerUnreachable,
+    UsageError,
+    printable,
+)
 
 Body = Mapping[str, Any]
 
@@ -177,7 +183,7 @@ def _parse(url: str) -> httpx2.URL:
 def _json(text: str, what: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NonsenseError(
             f"{what}: the answer is not JSON", f"it begins {text[:80]!r}"
         ) from error
@@ -198,13 +204,17 @@ def _event(data: str, what: str) -> dict[str, Any]:
 def _message(text: str) -> str:
     """The server's own words in the body of an error, at most a line of them."""
     try:
-        body = json.loads(text)
-    except ValueError:
-        body = text
+        words = _told(json.loads(text))
+    except (ValueError, RecursionError):
+        words = text
+    return printable(" ".join(words.split())[:300])
+
+
+def _told(body: Any) -> str:
     for key in ("error", "message", "detail"):
         if isinstance(body, dict) and body.get(key):
             body = body[key]
-    return " ".join(str(body).split())[:300]
+    return str(body)
 
 
 def _words(error: Exception) -> str:

@@ -4,6 +4,7 @@ Pure. Two recordings are two samples and no proof: `kvflow bench` measures with 
 """
 
 from collections.abc import Callable
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -109,7 +110,7 @@ class Difference(NamedTuple):
             return f"only {'A' if self.a else 'B'} has any{self._judged()}"
         factor = self.b / self.a
         if not 1 / _MUCH < factor < _MUCH:
-            return f"{factor:.2g} times A's{self._judged()}"
+            return f"{Decimal(f'{factor:.2g}'):,f} times A's{self._judged()}"
         return f"{abs(factor - 1) * 100:.0f}% {more}{self._judged()}"
 
     def _judged(self) -> str:

@@ -27,12 +27,12 @@ _POOL_LINES = 6
 _HIT_BAR = 30
 _AGENTS = (
     Column("agent", "agent", 16, right=False, stretch=True),
-    Column("steps", "steps", 5),
-    Column("now", "now", 4),
-    Column("bar", "prefix", 20, right=False, stretch=True),
-    Column("device", "device", 6, rank=1),
-    Column("host", "host", 6, rank=2),
-    Column("absent", "absent", 6, rank=3),
+    Column("steps", "steps", 5, rank=1),
+    Column("now", "now", 4, rank=2),
+    Column("bar", "prefix", 20, right=False, stretch=True, rank=3),
+    Column("device", "device", 6, rank=4),
+    Column("host", "host", 6, rank=5),
+    Column("absent", "absent", 6, rank=6),
 )
 
 

@@ -11,6 +11,7 @@ import msgspec
 from kvflow.client.http import Http, NonsenseError, RefusedError, TimedOutError
 from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable
 from kvflow.frames import SCHEMA_VERSION, Frame
+from kvflow.tui.sane import nonsense
 from kvflow.tui.source import Link, Status
 
 NODES_A_FRAME: Final = 500
@@ -183,8 +184,11 @@ def _frame(answer: bytes, url: str) -> Frame:
     try:
         version = msgspec.json.decode(answer, type=_Version).schema_version
         if version == SCHEMA_VERSION:
-            return msgspec.json.decode(answer, type=Frame)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            frame = msgspec.json.decode(answer, type=Frame)
+            if why := nonsense(frame):
+                raise GarbageError(f"{url} answered a frame that makes no sense", why)
+            return frame
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         begins = answer[:80].decode(errors="replace")
         raise GarbageError(
             f"{url} answered something that is no frame", f"{error}; it begins {begins!r}"

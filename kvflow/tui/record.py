@@ -151,6 +151,8 @@ class Recorder:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """What cannot be written ends the recording."""
+        if self._file.closed:
+            raise KvflowError(f"cannot write {self._path}", "the recording has ended")
         try:
             yield
         except OSError as error:

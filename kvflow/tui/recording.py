@@ -11,6 +11,7 @@ import msgspec
 from kvflow.errors import KvflowError, UsageError
 from kvflow.frames import EvictionRecord, Frame, PrefetchRecord
 from kvflow.tui.record import FORMAT, GZIP, LENGTH, VERSION, Header, Numbered, Record
+from kvflow.tui.sane import is_time, nonsense
 
 _CHUNK = 1 << 16
 
@@ -106,7 +107,7 @@ class Recording:
     def _header(self, records: Sequence[bytes]) -> Header:
         try:
             header = msgspec.msgpack.decode(records[0], type=Header)
-        except (IndexError, msgspec.DecodeError) as error:
+        except (IndexError, msgspec.DecodeError, RecursionError) as error:
             raise self._is_none() from error
         if header.format != FORMAT:
             raise self._is_none()
@@ -123,8 +124,10 @@ class Recording:
         for raw in records:
             try:
                 time_s = msgspec.msgpack.decode(raw, type=_Glance).frame.time_s
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, RecursionError) as error:
                 raise self._is_damaged(len(self)) from error
+            if not is_time(time_s):
+                raise self._is_damaged(len(self))
             if not self.offsets_s:
                 self._began_s = time_s
             # A clock that was set back must not confuse the search.
@@ -134,9 +137,12 @@ class Recording:
         _, raw, _ = next(_members(self._file[member.offset :]))
         records, _ = _split(raw)
         try:
-            return _merged(msgspec.msgpack.decode(one, type=Record) for one in records)
-        except msgspec.DecodeError as error:
+            told = [msgspec.msgpack.decode(one, type=Record) for one in records]
+        except (msgspec.DecodeError, RecursionError) as error:
             raise self._is_damaged(member.first) from error
+        if any(nonsense(one.frame) for one in told):
+            raise self._is_damaged(member.first)
+        return _merged(told)
 
     def _is_none(self) -> UsageError:
         return UsageError(f"{self._path} is no recording of kvflow top")
@@ -183,7 +189,7 @@ def _split(raw: bytes) -> tuple[list[bytes], int]:
     return records, len(raw) - at
 
 
-def _merged(records: Iterator[Record]) -> list[Frame]:
+def _merged(records: Sequence[Record]) -> list[Frame]:
     """The frames of one member, each with all of its evictions and prefetches."""
     evictions: dict[int, EvictionRecord] = {}
     prefetches: dict[int, PrefetchRecord] = {}

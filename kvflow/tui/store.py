@@ -70,6 +70,9 @@ class Store:
         """Take in a frame, as a Source gives them: in order, and a delta after what it is of."""
         if self.frame is not None and self.frame.boot != frame.boot:
             self._restart()
+        went_back = self.frame is not None and frame.time_s < self.frame.time_s
+        if went_back:
+            self._forget_after(frame.time_s)
         was_complete = self.tree.complete
         self.frame, self.version = frame, self.version + 1
         change = self.latest = self.tree.apply(frame)
@@ -83,7 +86,7 @@ class Store:
                     fresh.append(node_id)
             elif _looks_different(before, node):
                 fresh.append(node_id)
-                if before.state is not node.state:
+                if before.state is not node.state and not went_back:
                     self._note(before, frame.time_s)
         self._mark(fresh)
         for node in change.gone:
@@ -153,6 +156,13 @@ class Store:
                     del self._changed_at[node_id]
         self._changed.append(fresh)
         self._changed_at.update(dict.fromkeys(fresh, self.version))
+
+    def _forget_after(self, time_s: float) -> None:
+        """A replay went back: what lies ahead has not happened."""
+        self._past = {
+            node_id: tuple(one for one in past if one.until_s <= time_s)
+            for node_id, past in self._past.items()
+        }
 
     def _note(self, before: Node, time_s: float) -> None:
         past = self._past.get(before.id, ())[1 - _TIMELINE :]

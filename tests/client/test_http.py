@@ -2,11 +2,13 @@ import json
 import socket
 import subprocess
 import sys
+from http.server import ThreadingHTTPServer
 
 import pytest
 from support.fake_server import FakeServer
+from support.loopback import ANY_PORT, Handler, serving
 
-from kvflow.client.http import Http, RefusedError
+from kvflow.client.http import Http, NonsenseError, RefusedError
 from kvflow.client.server import connect
 from kvflow.errors import ServerUnreachable, UsageError
 
@@ -64,3 +66,36 @@ async def test_http_to_a_name_that_is_none_says_so(monkeypatch: pytest.MonkeyPat
             await http.get("/v1/models", "connecting")
     assert failure.value.what == "connecting: cannot reach http://no-such-host"
     assert failure.value.why == "Name or service not known"
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
+
+class Deep(Handler):
+    """Answers JSON that nobody can look through, as an error where that is asked for."""
+
+    def do_GET(self) -> None:  # noqa: N802 - the name that http.server wants
+        self.reply(DEEP, 500 if self.path == "/error" else 200)
+
+
+async def test_http_an_answer_that_is_nested_too_deeply_is_nonsense() -> None:
+    with serving(ThreadingHTTPServer(ANY_PORT, Deep)) as url:
+        async with Http(url, None, 5.0) as http:
+            with pytest.raises(NonsenseError, match="not JSON"):
+                await http.get("/answer", "asking")
+
+
+async def test_http_an_error_that_is_nested_too_deeply_is_told_as_text() -> None:
+    with serving(ThreadingHTTPServer(ANY_PORT, Deep)) as url:
+        async with Http(url, None, 5.0) as http:
+            with pytest.raises(RefusedError) as refusal:
+                await http.get("/error", "asking")
+    assert refusal.value.why == "[" * 300
+
+
+async def test_http_an_error_gives_a_terminal_no_orders() -> None:
+    with FakeServer(fault=lambda seen: 500, complaint="a\x1b[2Jb\x9bc").running() as fake:
+        async with Http(fake.url, None, 5.0) as http:
+            with pytest.raises(RefusedError) as refusal:
+                await http.post("/v1/chat/completions", {"messages": []}, "asking")
+    assert refusal.value.why == "a\ufffd[2Jb\ufffdc"

@@ -112,3 +112,11 @@ def test_picture_says_what_is_served_and_since_when_if_the_server_tells() -> Non
     told = text_of(busy_frame(model="tiny", uptime_s=75.0))
     assert "\nmodel tiny, up 1m\n" in told
     assert "model" not in text_of(busy_frame())
+
+
+def test_picture_gives_a_terminal_no_orders() -> None:
+    agent = make_agent("evil\x1b[2J/pla\x9bnner")
+    node = make_node(1, agents=("evil\x1b[2J/pla\x9bnner",), why=Why.STEPS)
+    shown = text_of(make_frame(node, agents=(agent,), model="m\x07", mode="x\x1b"), label="u\x1b")
+    assert "pla\ufffdnner" in shown
+    assert shown.replace("\n", "").isprintable()

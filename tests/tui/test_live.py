@@ -16,6 +16,7 @@ from kvflow.tui.source import Link, Status
 
 PATIENCE_S = 20.0
 NOWHERE = "http://127.0.0.1:9"
+DEEP = b'{"schema_version": 1, "mode": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 LATER = b'{"schema_version": 2, "mode": "off"}'
 
 
@@ -127,6 +128,14 @@ async def test_live_source_begins_anew_when_a_change_is_of_another_server() -> N
         (504, Link.STALE, "STALE 0 s", "as the test wants it", ""),
         (400, Link.GARBAGE, "GARBAGE (retry in 1 s)", "as the test wants it", ""),
         (b"<html>", Link.GARBAGE, "GARBAGE (retry in 1 s)", "it begins '<html>'", ""),
+        (DEEP, Link.GARBAGE, "GARBAGE (retry in 1 s)", "recursion", ""),
+        (
+            make_frame(time_s=1e300),
+            Link.GARBAGE,
+            "GARBAGE (retry in 1 s)",
+            "its time is 1e+300 s",
+            "",
+        ),
         (b"[1]", Link.GARBAGE, "GARBAGE (retry in 1 s)", "'[1]'", ""),
         (b'{"schema_version": 1}', Link.GARBAGE, "GARBAGE (retry in 1 s)", "missing required", ""),
         (

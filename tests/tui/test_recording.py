@@ -11,9 +11,11 @@ from support.recordings import HEADER, gzipped, recorded
 
 from kvflow.errors import KvflowError, UsageError
 from kvflow.frames import Frame, PrefetchRecord, PrefetchStatus
-from kvflow.tui.record import LENGTH, VERSION, Recorder
+from kvflow.tui.record import LENGTH, VERSION, Record, Recorder
 from kvflow.tui.recording import Recording
 from kvflow.tui.store import Store
+
+NAN = float("nan")
 
 
 def moments(frames: list[Frame]) -> list[tuple[object, ...]]:
@@ -202,7 +204,10 @@ def test_recording_of_a_later_version_says_who_wrote_it(tmp_path: Path) -> None:
     assert refusal.value.why == "kvflow 9.9 wrote it; this one reads version 1"
 
 
-@pytest.mark.parametrize("record", [[1], {"frame": {"time_s": "noon"}}])
+@pytest.mark.parametrize(
+    "record",
+    [[1], {"frame": {"time_s": "noon"}}, {"frame": {"time_s": 1e300}}, {"frame": {"time_s": NAN}}],
+)
 def test_recording_with_a_record_that_makes_no_sense_is_damaged(
     tmp_path: Path, record: object
 ) -> None:
@@ -216,6 +221,22 @@ def test_frame_that_makes_no_sense_is_damage_when_it_is_asked_for(tmp_path: Path
     recording = Recording(tmp_path / "r")
     with pytest.raises(KvflowError, match="is damaged"):
         recording.frame(0)
+
+
+def test_frame_that_cannot_be_true_is_damage_when_it_is_asked_for(tmp_path: Path) -> None:
+    wrong = Record(frame=make_frame(running=-1), evictions=0, prefetches=0)
+    (tmp_path / "r").write_bytes(gzipped(HEADER, wrong))
+    with pytest.raises(KvflowError, match="is damaged"):
+        Recording(tmp_path / "r").frame(0)
+
+
+def test_recording_with_a_record_that_is_nested_too_deeply_is_damaged(tmp_path: Path) -> None:
+    begins = msgspec.msgpack.encode({"frame": {"x": 0}}).removesuffix(b"\0")
+    raw = begins + b"\x91" * 100_000 + b"\0"  # an array in an array in an array
+    member = gzip.compress(LENGTH.pack(len(raw)) + raw)
+    (tmp_path / "r").write_bytes(gzipped(HEADER) + member)
+    with pytest.raises(KvflowError, match="is damaged"):
+        Recording(tmp_path / "r")
 
 
 def test_recording_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
@@ -236,3 +257,11 @@ def test_recording_to_a_full_disk_is_an_error_and_can_be_closed() -> None:
     with pytest.raises(KvflowError) as refusal:
         Recorder(Path("/dev/full"), "x").add(store)
     assert refusal.value.why == "No space left on device"
+
+
+def test_recording_that_has_ended_takes_no_more_and_says_so(tmp_path: Path) -> None:
+    store, recorder = Store(), Recorder(tmp_path / "r", "x")
+    store.apply(busy_frame(make_node(1)))
+    recorder.close()
+    with pytest.raises(KvflowError, match="cannot write"):
+        recorder.add(store)

@@ -165,3 +165,24 @@ def test_memory_does_not_grow_with_the_number_of_frames() -> None:
     history_is_full = blocks_after(1, POINTS + 100)
     assert blocks_after(POINTS + 100, 4000) < history_is_full + 1000
     assert len(store.history.points) == POINTS
+
+
+def moved(second: int, state: State) -> Frame:
+    return make_frame(make_node(1, state=state), time_s=EPOCH_S + second)
+
+
+def test_timeline_forgets_what_lies_ahead_when_a_replay_goes_back() -> None:
+    store = store_of(
+        moved(0, State.DEVICE),
+        moved(10, State.HOST),
+        moved(20, State.LOADING),
+        moved(15, State.HOST),
+    )
+    assert store.timeline(1) == (Past(State.DEVICE, EPOCH_S + 10),)
+
+
+def test_timeline_goes_on_from_where_a_replay_went_back_to() -> None:
+    store = store_of(moved(0, State.DEVICE), moved(10, State.HOST), moved(5, State.DEVICE))
+    assert store.timeline(1) == ()
+    store.apply(moved(10, State.HOST))
+    assert store.timeline(1) == (Past(State.DEVICE, EPOCH_S + 10),)

@@ -131,7 +131,7 @@ class TopApp(Shell):
         """Choose among the presets of the person's file."""
         config = self.options.config
         if not config.presets:
-            self.notify(f"presets are kept in {config.path}", title="no presets")
+            self.notify(f"presets are kept in {config.path}", title="no presets", markup=False)
             return
         offered = [(name, partial(self._take, name), None) for name in config.presets]
         self.search_commands(offered, placeholder="Preset")
@@ -188,17 +188,18 @@ class TopApp(Shell):
     def action_record(self) -> None:
         """Write frames to a new file from now on, or stop."""
         if self._recorder is not None:
-            self.done(self._recorder.close)
+            if self.done(self._recorder.close):
+                self.notify(f"{self._recording}", title="recorded", markup=False)
             self._recorder = None
-            self.notify(f"{self._recording}", title="recorded")
         else:
             self.done(self._begin_recording)
         self._tick()
 
     def _begin_recording(self) -> None:
-        self._recording = export.new_path(self.folder, ".kvtrace", self.clock())
-        self._recorder = Recorder(self._recording, self._source.label)
-        self._recorder.add(self._store)
+        path = export.new_path(self.folder, ".kvtrace", self.clock())
+        recorder = Recorder(path, self._source.label)
+        recorder.add(self._store)
+        self._recording, self._recorder = path, recorder
 
     def action_export(self) -> None:
         """Write the rows of the tree to a CSV file."""

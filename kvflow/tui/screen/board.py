@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.containers import Vertical
 from textual.widget import Widget
 
+from kvflow.errors import printable
 from kvflow.tui.screen.panels import (
     agents,
     ages,
@@ -81,10 +82,13 @@ def show_where_seen(widget: TreeView | Table | Picture, view: View) -> None:
     """Show a view where it can be seen: what is hidden does no work."""
     if all(one.display for one in widget.ancestors_with_self if isinstance(one, Widget)):
         widget.show(view)
+    elif isinstance(widget, TreeView):
+        widget.show_later(view)  # its rows hold for one frame only
 
 
 def titled(widget: WidgetType, title: str) -> WidgetType:
     """The widget, with a title in its border."""
+    title = printable(title)
     if widget.border_title != title:  # to set it is to paint all of the widget
         widget.border_title = Text(title)
     return widget

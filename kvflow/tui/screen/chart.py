@@ -99,11 +99,13 @@ def _column(parts: Sequence[Part], height: int) -> list[Piece]:
 def bar(parts: Sequence[Part], whole: float, width: int) -> Line:
     """Parts of a whole side by side in `width` cells; what is left stays blank.
 
+    Where the parts are more than the whole, their sum is the whole.
     Every part of more than nothing takes at least one cell, so that nothing is hidden by being
     small; the largest part pays for it.
     """
     if whole <= 0:
         return [Piece(" " * width)]
+    whole = max(whole, sum(part.amount for part in parts if part.amount > 0))
     cells = [max(round(part.amount / whole * width), int(part.amount > 0)) for part in parts]
     while sum(cells) > width:
         cells[cells.index(max(cells))] -= 1

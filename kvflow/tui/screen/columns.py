@@ -16,7 +16,7 @@ class Column(NamedTuple):
     width: int  # in cells; the least width for the column that stretches
     right: bool = True  # aligned to the right, as numbers are
     stretch: bool = False  # takes the room that is left
-    rank: int = 0  # where there is no room for all, the highest goes first
+    rank: int = 0  # where there is no room for all, the highest goes first; 0 stays
 
 
 class Placed(NamedTuple):
@@ -29,11 +29,11 @@ class Placed(NamedTuple):
 def place(columns: Sequence[Column], width: int) -> list[Placed]:
     """The columns that fit into `width` cells, in their order; what is left goes to `stretch`.
 
-    The column of least rank stays, however narrow it gets.
+    The column of least rank stays, however narrow it gets. Of equals, the last one goes first.
     """
     kept = list(columns)
     while len(kept) > 1 and _needed(kept) > width:
-        kept.remove(max(kept, key=lambda column: column.rank))
+        kept.remove(max(reversed(kept), key=lambda column: column.rank))
     if len(kept) == 1:
         return [Placed(kept[0], width)]
     spare = width - _needed(kept)

@@ -44,7 +44,7 @@ class FilterBar(Vertical):
         )
         line.cursor_blink = False  # over a slow link each blink is a repaint
         yield line
-        yield Label("", id="filter-error")
+        yield Label("", id="filter-error", markup=False)
 
     def open(self) -> None:
         """Begin to type; what holds now is where it begins."""

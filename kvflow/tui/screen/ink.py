@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from kvflow.errors import printable
+
 
 class Ink(StrEnum):
     """What a piece of text means. The style sheet says what each looks like."""
@@ -44,14 +46,19 @@ def width_of(line: Iterable[Piece]) -> int:
 
 
 def fit(line: Iterable[Piece], width: int) -> Line:
-    """The line, cut or padded with blanks to exactly `width` cells."""
+    """The line, cut or padded with blanks to exactly `width` cells.
+
+    All that is drawn comes through here, so that no name can give a terminal orders.
+    """
     fitted: Line = []
     left = width
     for piece in line:
-        taken = min(cell_len(piece.text), left)
+        text = printable(piece.text)
+        wanted = cell_len(text)
+        taken = min(wanted, left)
         if taken <= 0:
             continue
-        text = piece.text if taken == cell_len(piece.text) else set_cell_size(piece.text, taken)
+        text = text if taken == wanted else set_cell_size(text, taken)
         fitted.append(Piece(text, piece.ink))
         left -= taken
     if left > 0:
@@ -60,7 +67,7 @@ def fit(line: Iterable[Piece], width: int) -> Line:
 
 
 def joined(line: Iterable[Piece]) -> Line:
-    """The line in as few pieces as look the same: blanks look alike in any ink.
+    """The line in as few pieces as look the same, where blanks look alike in any ink.
 
     Each piece costs again and again on its way to the terminal, and most of them are gaps.
     """

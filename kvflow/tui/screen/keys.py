@@ -5,6 +5,16 @@ from collections.abc import Iterable
 from textual.binding import Binding
 from textual.keys import format_key
 
+QUIT_NOW = Binding(
+    "ctrl+c,ctrl+q",
+    "app.quit",
+    "quit, wherever you are",
+    show=False,
+    priority=True,
+    id="app.quit_now",
+)
+"""The program's own besides: a sheet above the main screen would keep it from being heard."""
+
 MAIN = [
     Binding("slash", "filter", "filter", id="view.filter"),
     Binding("escape", "back", "back, or clear the filter", show=False, id="view.back"),
@@ -40,7 +50,7 @@ MAIN = [
     Binding("colon,ctrl+p", "app.command_palette", "all commands", show=False, id="app.palette"),
     Binding("question_mark,h,f1", "help", "help", id="app.help"),
     Binding("q", "app.quit", "quit", id="app.quit"),
-    Binding("ctrl+c,ctrl+q", "app.quit", "quit, wherever you are", show=False, id="app.quit_now"),
+    QUIT_NOW,
 ]
 
 GROUPS = {

@@ -122,7 +122,7 @@ class MainScreen(Screen[None]):
             filter=tree.shown.filter.text,
             order=f"{sort.column} {arrow}",
             follow=tree.follow,
-            shown=len(tree.rows),
+            shown=len(tree.rows) if tree.display else self._now.shown,
         )
         self._banner.show(self._live)
         self._figures.show(self._live)
@@ -151,6 +151,8 @@ class MainScreen(Screen[None]):
         self.query_one("#side").display = any_beside
         self.tree_view.display, self._flow.display = not self._flowing, self._flowing
         self._zoom()
+        if self.tree_view.display:
+            self.tree_view.catch_up()  # before anything is painted
         self.set_class(narrow, "-narrow")
         self.set_class(height >= _LEAST_LINES["machine"], "-tall")
         roomy = width >= _ROOMY_COLUMNS and height >= _ROOMY_LINES
@@ -167,6 +169,11 @@ class MainScreen(Screen[None]):
             kept = set(zoomed.ancestors_with_self)
             for part in self.query("#charts, #body > *, #side > *, #side Table"):
                 part.display = part in kept
+
+    @property
+    def _main_view(self) -> Widget:
+        """What has the most room, and so the keys unless a person gives them to another."""
+        return self._zoomed or (self._flow if self._flowing else self.tree_view)
 
     def take(self, preset: Preset) -> None:
         """Show what a preset says; what it leaves open stays as it is."""
@@ -191,7 +198,7 @@ class MainScreen(Screen[None]):
         else:
             self._asked[name] = not panel.display
         if self.focused is not None and panel in self.focused.ancestors:
-            self.tree_view.focus()
+            self._main_view.focus()
         self._arrange()
 
     def action_zoom(self) -> None:
@@ -204,7 +211,7 @@ class MainScreen(Screen[None]):
         """The workflow instead of the tree, or the tree again."""
         self._flowing, self._zoomed = not self._flowing, None
         self._arrange()
-        (self._flow if self._flowing else self.tree_view).focus()
+        self._main_view.focus()
 
     def action_window(self) -> None:
         """Let the charts look back over another time."""
@@ -224,8 +231,8 @@ class MainScreen(Screen[None]):
         self._show_banner(self._now)
 
     def on_filter_bar_closed(self) -> None:
-        """Back to where keys are for the tree."""
-        self.tree_view.focus()
+        """Back to what is there now."""
+        self._main_view.focus()
 
     def action_back(self) -> None:
         """One thing less: the maximised panel, the workflow, the filter."""

@@ -69,10 +69,10 @@ class Painted(Widget):
             width: in cells.
             component: a `line--` component class whose style lies under the whole line.
         """
-        segments = [
-            Segment(piece.text, self._style(piece.ink, component))
-            for piece in joined(fit(line, width))
-        ]
+        pieces, below = fit(line, width), self._style(Ink.PLAIN, component)
+        if not (below.reverse or below.underline):  # in these, blanks show their ink
+            pieces = joined(pieces)
+        segments = [Segment(piece.text, self._style(piece.ink, component)) for piece in pieces]
         return Strip(segments, width)
 
     def _style(self, ink: Ink, component: str | None) -> Style:

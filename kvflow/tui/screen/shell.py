@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from textual.app import App
+from textual.binding import BindingType
 from textual.theme import Theme
 
 from kvflow.errors import ExitCode, KvflowError
 from kvflow.tui.options import ScreenOptions
-from kvflow.tui.screen import export, keymap
+from kvflow.tui.screen import export, keymap, keys
 
 PACES_S: Final = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between two frames that a person can choose from."""
@@ -52,6 +53,7 @@ class Shell(App[None]):
         KvflowError: a key that was chosen makes no sense.
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [keys.QUIT_NOW]
     CSS_PATH = "top.tcss"
     TITLE = "kvflow top"
 
@@ -85,7 +87,7 @@ class Shell(App[None]):
         def write() -> None:
             path = export.new_path(self.folder, suffix, self.clock())
             export.write(path, make())
-            self.notify(str(path), title="saved")
+            self.notify(str(path), title="saved", markup=False)
 
         self.done(write)
 

@@ -14,17 +14,17 @@ from kvflow.tui.screen.ink import Ink, Line, Piece, shorten, width_of
 
 _SIZE = 12
 COLUMNS = (
-    Column(Sorted.STATE, "st", 3, right=False),
+    Column(Sorted.STATE, "st", 3, right=False, rank=1),
     Column(Sorted.ID, "node, prefix of", 26, right=False, stretch=True),
-    Column(Sorted.STEPS, "steps", 6),
-    Column(Sorted.WHY, "why", 8, right=False, rank=1),
-    Column(Sorted.TOKENS, "tokens", 7),
-    Column("size", "", _SIZE, right=False, rank=7),
-    Column("bytes", "bytes", 6, rank=4),
-    Column(Sorted.LOCKS, "lock", 5, rank=2),
-    Column(Sorted.HITS, "hits", 5, rank=3),
-    Column(Sorted.USED, "used", 5, rank=5),
-    Column(Sorted.DEPTH, "depth", 6, rank=6),
+    Column(Sorted.STEPS, "steps", 6, rank=2),
+    Column(Sorted.WHY, "why", 8, right=False, rank=4),
+    Column(Sorted.TOKENS, "tokens", 7, rank=3),
+    Column("size", "", _SIZE, right=False, rank=10),
+    Column("bytes", "bytes", 6, rank=7),
+    Column(Sorted.LOCKS, "lock", 5, rank=5),
+    Column(Sorted.HITS, "hits", 5, rank=6),
+    Column(Sorted.USED, "used", 5, rank=8),
+    Column(Sorted.DEPTH, "depth", 6, rank=9),
 )
 """Named as what they sort by. `used`: accesses of any node since this one's last."""
 

@@ -54,11 +54,13 @@ class TreeView(Listing):
         self._placed: tuple[int, list[Placed]] = (-1, [])
         self._shown_columns: frozenset[str] = frozenset()
         self._boot: str | None = None
+        self._behind: View | None = None  # what came while the tree was hidden
 
     # What is shown
 
     def show(self, view: View) -> None:
         """Show the tree of this view; the selected node stays selected."""
+        self._behind = None
         self._store = view.store
         newest = self._look.newest if self._is_same_server(view) else 0.0
         self.placed(self.room.width)
@@ -66,6 +68,15 @@ class TreeView(Listing):
         if self._collapsed and view.store.tree.complete:
             self._collapsed.intersection_update(view.store.tree.nodes)
         self._flatten()
+
+    def show_later(self, view: View) -> None:
+        """Show this view, but not before somebody looks: hidden rows are not worth their work."""
+        self._behind = view
+
+    def catch_up(self) -> None:
+        """Show what came while the tree was hidden."""
+        if self._behind is not None:
+            self.show(self._behind)
 
     def filter(self, wanted: Filter) -> None:
         """Show these nodes, and what is above them."""
@@ -85,11 +96,12 @@ class TreeView(Listing):
     @property
     def selected(self) -> int | None:
         """The id of the node under the cursor."""
-        return self._rows.id_at(self.cursor) if self.cursor < len(self._rows) else None
+        return self.rows.id_at(self.cursor) if self.cursor < len(self.rows) else None
 
     @property
     def rows(self) -> Rows:
         """All rows, as they are shown."""
+        self.catch_up()
         return self._rows
 
     def _is_same_server(self, view: View) -> bool:
@@ -98,7 +110,7 @@ class TreeView(Listing):
         return boot == self._boot and frame is not None and frame.delta_since is not None
 
     def _flatten(self) -> None:
-        before, selected = self._rows, self.selected
+        before, selected = self.rows, self.selected
         line = self.cursor - self.scroll_offset.y
         self._rows = flatten(self._store, self.shown)
         if selected is not None:
@@ -111,11 +123,11 @@ class TreeView(Listing):
 
     def row_count(self) -> int:
         """As many as are not hidden below a collapsed one."""
-        return len(self._rows)
+        return len(self.rows)
 
     def row_version(self, index: int) -> object:
         """Everything that a row is drawn from and that can change."""
-        look, row = self._look, self._rows[index]
+        row, look = self.rows[index], self._look
         node, shown = row.node, self._shown_columns
         return (
             *(node.id, node.state, node.steps, node.why, node.tokens, node.locks, node.hits),
@@ -128,12 +140,12 @@ class TreeView(Listing):
     def row_line(self, index: int, placed: list[Placed]) -> Line:
         """The cells of a node."""
         widths = {column.name: width for column, width in placed}
-        row = self._rows[index]
+        row = self.rows[index]
         return line_of(placed, cells(row, self._look, widths["id"]))
 
     def row_component(self, index: int) -> str | None:
         """What has just changed stands out."""
-        return "line--changed" if self._rows[index].freshness is not None else None
+        return "line--changed" if self.rows[index].freshness is not None else None
 
     def header_line(self, placed: list[Placed]) -> Line:
         """The titles; the one that is sorted by has an arrow."""
@@ -158,7 +170,7 @@ class TreeView(Listing):
     # Keys
 
     def _row(self) -> Row | None:
-        return self._rows[self.cursor] if self.cursor < len(self._rows) else None
+        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
 
     def action_collapse(self) -> None:
         """Hide what is below the node; if nothing is shown there, go to its parent."""
@@ -169,7 +181,7 @@ class TreeView(Listing):
             self._collapsed.add(row.node.id)
             self._flatten()
             return
-        parent = self._rows.place(row.node.parent)
+        parent = self.rows.place(row.node.parent)
         if parent is not None:
             self._go(parent)
 
@@ -208,10 +220,10 @@ class TreeView(Listing):
 
     def action_match(self, direction: int) -> None:
         """Go to the next row that matches the filter, or the one before; round at the ends."""
-        count = len(self._rows)
+        count = len(self.rows)
         for distance in range(1, count + 1):
             index = (self.cursor + direction * distance) % count
-            if self._rows[index].matched:
+            if self.rows[index].matched:
                 self._go(index)
                 return
 

@@ -16,15 +16,15 @@ _MOST_STEPS = 12  # that are drawn one by one
 _MOST_RUNS = 100
 _AGENTS = (
     Column("agent", "agent", 14, right=False, stretch=True),
-    Column("now", "speaks", 10, right=False),
-    Column("steps", "steps", 5),
-    Column("lane", "to its turn", _MOST_STEPS + 1, right=False, rank=4),
-    Column("bar", "prefix", 12, right=False, stretch=True),
-    Column("device", "device", 6, rank=1),
-    Column("host", "host", 6, rank=1),
-    Column("absent", "absent", 6, rank=1),
-    Column("calls", "calls", 6, rank=3),
-    Column("hits", "hit", 5, rank=2),
+    Column("now", "speaks", 10, right=False, rank=2),
+    Column("steps", "steps", 5, rank=1),
+    Column("lane", "to its turn", _MOST_STEPS + 1, right=False, rank=9),
+    Column("bar", "prefix", 12, right=False, stretch=True, rank=3),
+    Column("device", "device", 6, rank=4),
+    Column("host", "host", 6, rank=5),
+    Column("absent", "absent", 6, rank=6),
+    Column("calls", "calls", 6, rank=8),
+    Column("hits", "hit", 5, rank=7),
 )
 
 
@@ -56,7 +56,8 @@ def _client(
     placed = place(_AGENTS, width)
     widths = {column.name: cells for column, cells in placed}
     rows = [
-        line_of(placed, _agent(view, agent, widths["bar"], widths["agent"])) for agent in agents
+        line_of(placed, _agent(view, agent, widths.get("bar", 0), widths["agent"]))
+        for agent in agents
     ]
     lines = [title, header(placed), *rows]
     if runs:

@@ -1,5 +1,6 @@
 import csv
 import re
+from pathlib import Path
 
 import pytest
 from support.top_app import page, shown, text
@@ -10,7 +11,9 @@ from kvflow.errors import KvflowError
 from kvflow.frames import Frame
 from kvflow.tui.live import LiveSource
 from kvflow.tui.options import ScreenOptions
+from kvflow.tui.record import Recorder
 from kvflow.tui.recording import Recording
+from kvflow.tui.screen import export
 from kvflow.tui.screen.app import TopApp
 from kvflow.tui.screen.main import MainScreen
 
@@ -22,6 +25,17 @@ async def next_frame(pilot, frame: Frame) -> None:
     pilot.app._store.apply(frame)
     pilot.app._show()
     await pilot.pause()
+
+
+def with_room_for_the_header(begin):
+    """A disk that is full from the first frame on."""
+
+    def begun(recorder, path, label):
+        write, recorder._write = recorder._write, lambda content: None
+        begin(recorder, path, label)
+        recorder._write = write
+
+    return begun
 
 
 # Pause
@@ -149,6 +163,17 @@ async def test_capital_r_records_until_it_is_pressed_again(tmp_path):
     assert len(Recording(tmp_path / "top-20260102-123005.kvtrace")) == 3
 
 
+async def test_capital_r_on_a_full_disk_says_so_and_the_program_goes_on(monkeypatch):
+    monkeypatch.setattr(export, "new_path", lambda *_: Path("/dev/full"))
+    monkeypatch.setattr(Recorder, "__init__", with_room_for_the_header(Recorder.__init__))
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press("R")
+        pilot.app._source._frames = life(5)[3:]
+        await pilot.app._feed()
+        assert [notice.severity for notice in pilot.app._notifications] == ["error"]
+        assert "REC" not in text(pilot)[2]
+
+
 async def test_recording_that_was_asked_for_begins_with_the_first_frame(tmp_path):
     path = tmp_path / "mine.kvtrace"
     async with shown(Scripted(FEW), options=ScreenOptions(record=path)):
@@ -188,6 +213,17 @@ async def test_file_that_cannot_be_written_is_said_and_the_program_goes_on(tmp_p
         assert pilot.app.is_running
 
 
+@pytest.mark.parametrize("keys", [["E"], ["ctrl+s"], ["R", "R"]])
+async def test_file_that_was_written_is_named_as_it_is_even_if_that_looks_like_markup(
+    tmp_path, keys
+):
+    async with shown(Scripted(FEW), folder=tmp_path / "[" / "b]") as pilot:
+        await pilot.press(*keys)
+        [notice] = pilot.app._notifications
+        assert "/[/b]/top-20260102-123005." in notice.message
+        assert not notice.markup
+
+
 # The program
 
 
@@ -217,6 +253,17 @@ async def test_capital_t_offers_themes():
         await pilot.press("T")
         await pilot.pause(0.3)
         assert "ansi-dark" in page(pilot) or "atom-one-dark" in page(pilot)
+
+
+@pytest.mark.parametrize("key", ["ctrl+q", "ctrl+c"])
+@pytest.mark.parametrize("over", ["question_mark", "enter", "slash", "colon"])
+async def test_quit_key_ends_the_program_wherever_one_is(key, over):
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press(over)
+        await pilot.pause()
+        await pilot.press(key)
+        await pilot.pause()
+        assert not pilot.app.is_running
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q", "ctrl+c"])

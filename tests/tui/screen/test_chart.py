@@ -92,6 +92,12 @@ def test_bar_is_drawn_to_scale():
     ]
 
 
+@pytest.mark.timeout(5)
+def test_bar_of_parts_far_beyond_the_whole_shows_how_they_stand_to_each_other():
+    parts = [Part(3 * 10**15, "#", Ink.HOST), Part(10**15, "-", Ink.MUTED)]
+    assert rows_of([bar(parts, 100, 8)]) == ["######--"]
+
+
 def test_bar_of_nothing_is_blank():
     assert rows_of([bar([Part(1, "#", Ink.HOST)], 0, 4)]) == ["    "]
 

@@ -15,6 +15,10 @@ def test_fit_any_line_takes_exactly_the_width(line, width):
     assert width_of(fit(line, width)) == width
 
 
+def test_fit_control_characters_are_seen_and_take_their_room():
+    assert fit([Piece("a\x1b[1m\x7f\x85b")], 9) == [Piece("a\ufffd[1m\ufffd\ufffdb"), Piece(" ")]
+
+
 @given(lines, st.integers(0, 40))
 def test_fit_line_that_is_narrower_keeps_its_text_in_front(line, width):
     text = "".join(piece.text for piece in line)

@@ -63,6 +63,16 @@ async def test_agents_panel_is_named_after_the_only_client_whatever_its_name():
         assert "─ 2 agents of [/b] ─" in page(pilot)
 
 
+async def test_names_give_a_terminal_no_orders():
+    agent = make_agent("evil\x1b[2J/pla\x9bnner")
+    frame = frame_at(0, agents=(agent,), model="m\x07odel")
+    async with shown(Scripted([frame])) as pilot:
+        assert "agents of evil\ufffd[2J" in page(pilot)
+        assert "pla\ufffdnner" in page(pilot)
+        assert "m\ufffdodel" in page(pilot)
+        assert page(pilot).replace("\n", "").isprintable()
+
+
 async def test_frame_that_changes_nothing_paints_nothing():
     async with shown(Scripted([frame_at(30)])) as pilot:
         pilot.app._store.apply(frame_at(30))
@@ -135,6 +145,13 @@ async def test_filter_that_makes_no_sense_shows_where_and_keeps_what_held():
         assert "'stepz<'" in page(pilot)
         assert "did you mean steps<?" in page(pilot)
         assert pilot.app.screen.tree_view.shown.filter.text.startswith("steps<2")
+
+
+async def test_filter_that_looks_like_markup_is_shown_as_it_was_typed():
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press("slash", *"state:", "left_square_bracket", "slash", "a")
+        await pilot.press("right_square_bracket")
+        assert "[/a]" in text(pilot)[-2]
 
 
 async def test_escape_while_typing_brings_back_the_filter_that_held():

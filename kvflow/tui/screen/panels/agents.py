@@ -14,12 +14,12 @@ from kvflow.tui.screen.view import View
 EMPTY = "no agent has called yet"
 COLUMNS = (
     Column("agent", "agent", 14, right=False, stretch=True),
-    Column("steps", "steps", 5),
-    Column("calls", "now", 3),
-    Column("bar", "prefix", 8, right=False, stretch=True, rank=1),
-    Column("tokens", "tokens", 6, rank=2),
-    Column("hits", "hit", 4, rank=3),
-    Column("runs", "runs", 4, rank=4),
+    Column("steps", "steps", 5, rank=1),
+    Column("calls", "now", 3, rank=2),
+    Column("bar", "prefix", 8, right=False, stretch=True, rank=3),
+    Column("tokens", "tokens", 6, rank=4),
+    Column("hits", "hit", 4, rank=5),
+    Column("runs", "runs", 4, rank=6),
 )
 
 

@@ -12,13 +12,13 @@ from kvflow.tui.screen.view import View
 EMPTY = "nothing was evicted yet"
 COLUMNS = (
     Column("node", "node", 7),
-    Column("tier", "from", 6, right=False),
-    Column("tokens", "tokens", 6),
-    Column("why", "why", 8, right=False),
-    Column("steps", "steps", 5),
-    Column("outcome", "outcome", 7, right=False),
-    Column("age", "unused", 6, rank=1),
-    Column("regret", "again", 5, right=False, stretch=True),
+    Column("tier", "from", 6, right=False, rank=4),
+    Column("tokens", "tokens", 6, rank=2),
+    Column("why", "why", 8, right=False, rank=1),
+    Column("steps", "steps", 5, rank=6),
+    Column("outcome", "outcome", 7, right=False, rank=5),
+    Column("age", "unused", 6, rank=7),
+    Column("regret", "again", 5, right=False, stretch=True, rank=3),
 )
 _REGRET = "again"
 

@@ -12,12 +12,12 @@ from kvflow.tui.screen.view import View
 
 EMPTY = "nothing was prefetched yet"
 COLUMNS = (
-    Column("status", "status", 7, right=False),
+    Column("status", "status", 7, right=False, rank=1),
     Column("agent", "for", 16, right=False, stretch=True),
-    Column("steps", "steps", 5),
-    Column("tokens", "tokens", 6),
-    Column("bytes", "bytes", 6, rank=2),
-    Column("node", "node", 7, rank=1),
+    Column("steps", "steps", 5, rank=2),
+    Column("tokens", "tokens", 6, rank=3),
+    Column("bytes", "bytes", 6, rank=5),
+    Column("node", "node", 7, rank=4),
 )
 _INKS = {
     PrefetchStatus.LOADING: Ink.LOADING,

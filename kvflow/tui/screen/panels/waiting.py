@@ -14,11 +14,11 @@ from kvflow.tui.screen.view import View
 EMPTY = "no call is waiting"
 COLUMNS = (
     Column("agent", "call", 16, right=False, stretch=True),
-    Column("prompt", "prompt", 6),
-    Column("bar", "found", 8, right=False, stretch=True),
-    Column("host", "host", 5, rank=2),
-    Column("deferred", "passed", 6, rank=1),
-    Column("run", "run", 8, right=False, rank=3),
+    Column("prompt", "prompt", 6, rank=1),
+    Column("bar", "found", 8, right=False, stretch=True, rank=2),
+    Column("host", "host", 5, rank=4),
+    Column("deferred", "passed", 6, rank=3),
+    Column("run", "run", 8, right=False, rank=5),
 )
 
 
