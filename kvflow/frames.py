@@ -226,3 +226,4 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ages: Ages | None = None
     model: str = ""  # the last part of its path
     uptime_s: float = 0.0  # since the scheduler's process began
+    runs_on: str = ""  # cpu, cuda; of the device pool

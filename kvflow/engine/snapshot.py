@@ -10,6 +10,8 @@ import time
 from collections import deque
 from typing import Any, NamedTuple
 
+import torch
+
 from kvflow.engine import frame_parts
 from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.node_records import Owners, Records, owners_by_node
@@ -129,4 +131,5 @@ def _frame(scheduler: Any, told: _Told, owners: Owners) -> Frame:
         ages=frame_parts.ages(cache),
         model=frame_parts.model(scheduler.server_args.model_path),
         uptime_s=time.monotonic() - _BEGAN,
+        runs_on=torch.device(cache.token_to_kv_pool_allocator.device).type,
     )

@@ -3,8 +3,9 @@
 from collections.abc import Hashable, Mapping
 from itertools import islice
 
-IDLE_TICKS = 10
-"""Seconds after the last look at which watching ends by itself."""
+IDLE_TICKS = 90
+"""Seconds after the last look at which watching ends by itself. More than between two looks of any
+reader, since who comes later begins anew with an empty tree."""
 
 MOST_GONE = 8192
 """Nodes that may leave between two looks; with more, the next frame is a key frame."""

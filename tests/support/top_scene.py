@@ -190,6 +190,7 @@ def frame_at(moment: int, **other) -> Frame:
         "page_size": 16,
         "bytes_per_token": BYTES_PER_TOKEN,
         "untagged_steps": 4,
+        "runs_on": "cuda",
         "device": Pool(
             capacity=8192,
             free=1400 + int(900 * sin(moment / 9)),

@@ -1,6 +1,8 @@
 """The machine that the console runs on: GPUs, host memory, the server's processes."""
 
-from kvflow.telemetry.model import Gpu, Host
+from typing import NamedTuple
+
+from kvflow.telemetry.model import Gpu, Host, Sample
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import Part, bar, legend
 from kvflow.tui.screen.ink import Ink, Line, Piece, apart
@@ -19,26 +21,35 @@ def draw(view: View, width: int, height: int) -> list[Line]:
     lines: list[Line] = []
     if sample.why_no_gpu:
         lines.append([Piece(sample.why_no_gpu, Ink.MUTED)])
-    kv_bytes = _kv_bytes(view) if len(sample.gpus) == 1 else None
+    kv = _kv(view, sample)
     for gpu in sample.gpus:
-        lines += _gpu(gpu, kv_bytes, view, width)
+        lines += _gpu(gpu, kv, view, width)
     return lines + (_host(sample.host, view, width) if sample.host else [])
 
 
-def _kv_bytes(view: View) -> tuple[int, int] | None:
-    """Bytes of the device pool, used and all; None if nobody has told."""
-    frame = view.store.frame
-    if frame is None:
+class _Kv(NamedTuple):
+    """The device pool in bytes."""
+
+    in_use: int
+    evictable: int
+    free: int
+
+
+def _kv(view: View, sample: Sample) -> _Kv | None:
+    """The device pool, if it is known to lie on the only GPU here: the server may be elsewhere."""
+    frame, is_here = view.store.frame, sample.host is not None and sample.host.processes
+    if frame is None or frame.runs_on in ("", "cpu") or not is_here or len(sample.gpus) != 1:
         return None
-    used = frame.device.capacity - frame.device.free
-    return used * frame.bytes_per_token, frame.device.capacity * frame.bytes_per_token
+    pool, size = frame.device, frame.bytes_per_token
+    in_use = max(0, pool.capacity - pool.free - pool.evictable)
+    return _Kv(in_use * size, pool.evictable * size, pool.free * size)
 
 
-def _gpu(gpu: Gpu, kv_bytes: tuple[int, int] | None, view: View, width: int) -> list[Line]:
+def _gpu(gpu: Gpu, kv: _Kv | None, view: View, width: int) -> list[Line]:
     title: Line = [Piece(f"GPU {gpu.index} ", Ink.ACCENT), Piece(gpu.name)]
     lines = [apart(title, _load(gpu), width)]
     if gpu.memory_total_bytes and gpu.memory_used_bytes is not None:
-        lines += _memory(gpu.memory_used_bytes, gpu.memory_total_bytes, kv_bytes, view, width)
+        lines += _memory(gpu.memory_used_bytes, gpu.memory_total_bytes, kv, view, width)
     lines.append(_link(gpu))
     if gpu.throttled_by:
         lines.append([Piece(f"throttled by {', '.join(gpu.throttled_by)}", Ink.WARNING)])
@@ -56,24 +67,26 @@ def _load(gpu: Gpu) -> Line:
     return line
 
 
-def _memory(
-    used: int, total: int, kv_bytes: tuple[int, int] | None, view: View, width: int
-) -> list[Line]:
-    """One bar of the GPU's memory: weights and the like, KV in use, KV that is free."""
+def _memory(used: int, total: int, kv: _Kv | None, view: View, width: int) -> list[Line]:
+    """One bar of the GPU's memory: weights and the like, and the three parts of the KV pool."""
     full, half, faint = view.glyphs.bar[:3]
     share = used / total
     ink = Ink.ERROR if share >= _FULL else Ink.WARNING if share >= _NEARLY_FULL else Ink.PLAIN
     of = f"{figures.size(used)} of {figures.size(total)}"
-    if kv_bytes is None or kv_bytes[1] > used:
+    if kv is None or sum(kv) > used:
         return [bar([Part(used, full, ink)], total, width), [Piece(f"memory {of}", Ink.MUTED)]]
-    kv_used, pool = kv_bytes
     named = [
-        ("weights etc.", Part(used - pool, full, Ink.ACCENT)),
-        ("KV used", Part(kv_used, half, Ink.DEVICE)),
-        ("KV free", Part(pool - kv_used, faint, Ink.DEVICE)),
+        ("weights etc.", Part(used - sum(kv), "%" if view.plain else "▓", Ink.ACCENT)),
+        ("KV in use", Part(kv.in_use, full, Ink.DEVICE)),
+        ("evictable", Part(kv.evictable, half, Ink.DEVICE)),
+        ("free", Part(kv.free, faint, Ink.DEVICE)),
     ]
-    shown = legend([(name, figures.size(part.amount), part) for name, part in named], width)
-    return [bar([part for _, part in named], total, width), apart(shown, [Piece(of, ink)], width)]
+    told = [(name, figures.size(part.amount), part) for name, part in named]
+    return [
+        bar([part for _, part in named], total, width),
+        legend(told, width, ("rest", "use", "idle", "free")),
+        [Piece("memory ", Ink.MUTED), Piece(of, ink)],
+    ]
 
 
 def _link(gpu: Gpu) -> Line:

@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import pytest
 from support.top_pictures import inks_of, text_of, view_of
 from support.top_scene import frame_at
 
@@ -30,12 +33,13 @@ HOST = Host(
     cpu=0.25,
     processes=(ServerProcess(1, "sglang", 2 * GIB, 1.5), ServerProcess(2, "scheduler", GIB, 0.5)),
 )
-# 4 GiB of KV, half of it in use.
-POOL = Pool(capacity=32_768, free=16_384, evictable=16_384, locked=0)
+# 4 GiB of KV: half of it free, and half of the rest in use.
+POOL = Pool(capacity=32_768, free=16_384, evictable=8_192, locked=4_096)
 
 
 def drawn(sample, **frame):
-    return draw(view_of([frame_at(0, device=POOL, **frame)], plain=True, sample=sample), 60, 12)
+    told = {"device": POOL, "runs_on": "cuda", **frame}
+    return draw(view_of([frame_at(0, **told)], plain=True, sample=sample), 60, 12)
 
 
 def test_machine_gpu_line_has_load_temperature_and_power():
@@ -44,13 +48,22 @@ def test_machine_gpu_line_has_load_temperature_and_power():
 
 
 def test_machine_memory_bar_tells_weights_from_kv():
-    rows = text_of(drawn(Sample(0.0, (GPU,)))).splitlines()
-    assert rows[1] == "#" * 24 + "=" * 12 + "." * 12
-    assert "weights etc. 4.0Gi" in rows[2]
+    rows = text_of(drawn(Sample(0.0, (GPU,), host=HOST))).splitlines()
+    assert rows[1] == "%" * 24 + "#" * 6 + "=" * 6 + "." * 12
+    assert rows[2].rstrip() == "%rest 4.0Gi  #use 1.0Gi  =idle 1.0Gi  .free 2.0Gi"
+    assert rows[3] == "memory 8.0Gi of 10Gi"
+
+
+@pytest.mark.parametrize(
+    ("host", "runs_on"), [(HOST, "cpu"), (HOST, ""), (replace(HOST, processes=()), "cuda")]
+)
+def test_machine_whose_gpu_may_not_be_the_servers_does_not_guess(host, runs_on):
+    rows = text_of(drawn(Sample(0.0, (GPU,), host=host), runs_on=runs_on)).splitlines()
+    assert rows[1] == "#" * 48
 
 
 def test_machine_with_two_gpus_does_not_guess_whose_kv_it_is():
-    assert "weights" not in text_of(drawn(Sample(0.0, (GPU, GPU))))
+    assert "free" not in text_of(drawn(Sample(0.0, (GPU, GPU), host=HOST)))
 
 
 def test_machine_nearly_full_memory_is_a_warning():
