@@ -6,7 +6,7 @@ from support.top_app import NARROW, ROOMY, WIDE, shown
 from support.top_scene import large_frame, life
 from support.top_sources import Scripted
 
-from kvflow.telemetry.model import Gpu, Host, Sample
+from kvflow.telemetry.model import Gpu, Host, Sample, ServerProcess
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.source import Link, Status
 
@@ -43,7 +43,13 @@ class Machine:
                 throttled_by=("power cap",),
             ),
         ),
-        host=Host(137_438_953_472, 68_719_476_736, 16, 0.31),
+        host=Host(
+            137_438_953_472,
+            68_719_476_736,
+            16,
+            0.31,
+            (ServerProcess(1, "sglang::scheduler", 9_663_676_416, 1.2),),
+        ),
     )
 
 
