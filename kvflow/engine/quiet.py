@@ -1,6 +1,5 @@
 """For how long nothing is prefetched, because somebody wants the cache quiet to flush it."""
 
-from math import ceil
 from typing import Any
 
 
@@ -12,7 +11,7 @@ class Quiet:
     """
 
     def __init__(self) -> None:
-        self._ticks = 0
+        self._left_s = 0.0
         self._wanted: Any = None
 
     def lasts(self, pending: Any) -> bool:
@@ -23,13 +22,13 @@ class Quiet:
         """
         if pending is not None and pending[0] is not self._wanted:
             self._wanted = pending[0]
-            self._ticks = ceil(self._wanted.timeout_s) + 1
-        return self._ticks > 0
+            self._left_s = self._wanted.timeout_s + 1.0  # endless, if a client says so
+        return self._left_s > 0
 
     def tick(self) -> None:
         """A second has passed, in every rank alike."""
-        self._ticks = max(0, self._ticks - 1)
+        self._left_s = max(0.0, self._left_s - 1.0)
 
     def end(self) -> None:
         """The cache has been flushed."""
-        self._ticks = 0
+        self._left_s = 0.0
