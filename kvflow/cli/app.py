@@ -6,7 +6,7 @@ import typer
 
 from kvflow import __version__
 from kvflow.cli import bench, recipe, run, serve, top
-from kvflow.cli.stderr import LastingStderr
+from kvflow.cli.streams import LastingStderr
 from kvflow.errors import ExitCode, KvflowError
 
 app = typer.Typer(

@@ -23,6 +23,6 @@ def err() -> "Console":
     """The console for narration and errors (stderr). Whoever closes it silences it, no more."""
     from rich.console import Console
 
-    from kvflow.cli.stderr import LastingStderr
+    from kvflow.cli.streams import LastingStderr
 
     return Console(file=cast("IO[str]", LastingStderr()), highlight=False, soft_wrap=True)

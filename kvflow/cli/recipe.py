@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kvflow.cli.stderr import LastingStderr
+from kvflow.cli.streams import LastingStderr
 from kvflow.errors import ExitCode, RecipeError, UsageError
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ import termios
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from kvflow.cli.again import again
+
 _ENDS_S = 5.0
 _BACK_TO_LINES = "\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1049l\x1b[?25h"
 """No mouse, no bracketed paste, no second screen, a cursor."""
@@ -24,9 +26,8 @@ def showing(url: str, api_key: str | None) -> Iterator["subprocess.Popen[bytes]"
         The process, which ends with 0 when somebody has left the screen.
     """
     lines = termios.tcgetattr(sys.stdin.fileno())
-    program = "from kvflow.cli.app import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", program, "top", url],
+        again("top", url),
         env=os.environ if api_key is None else {**os.environ, "KVFLOW_API_KEY": api_key},
     )
     try:

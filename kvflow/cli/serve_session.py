@@ -15,6 +15,7 @@ import psutil
 
 from kvflow.cli.serve_narrator import Narrator
 from kvflow.cli.serve_screen import showing
+from kvflow.cli.streams import forget
 from kvflow.engine.launch import Interrupts, Launch, Server, before_start, demo, verify
 from kvflow.engine.state import ServerState, announced
 from kvflow.errors import KvflowError
@@ -181,5 +182,4 @@ def _print(line: str) -> None:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except OSError:
-        # What could not be written is still in the buffer, and would fail again at the exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget(sys.stdout)

@@ -1,10 +1,16 @@
-"""Standard error that can go away, with its terminal or its pipe, while the command goes on."""
+"""Standard streams that go away, with their terminal or their pipe, while the command goes on."""
 
 import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
+
+
+def forget(stream: TextIO) -> None:
+    """Nobody is there any more: what is left in its buffer must not fail again at the exit."""
+    with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 class LastingStderr:
@@ -31,6 +37,4 @@ def _silenced_by_failure() -> Iterator[None]:
     try:
         yield
     except OSError:
-        # What could not be written is still in the buffer, and would fail again at the exit.
-        with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stderr.fileno())
+        forget(sys.stderr)

@@ -3,11 +3,11 @@
 import os
 import re
 import shlex
-import sys
 from typing import Final
 
 import typer
 
+from kvflow.cli.again import again
 from kvflow.cli.console import err
 from kvflow.cli.top_print import Mode
 from kvflow.cli.top_show import screens_needed
@@ -18,7 +18,6 @@ from kvflow.tui.options import ScreenOptions
 _ADDRESS: Final = re.compile(
     r"(?:(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\[\]]*)):)?(?P<port>[0-9]{1,5})"
 )
-_PROGRAM: Final = "from kvflow.cli.app import main; main()"
 _NOT_FOR_PAGES: Final = ("serve", "api_key_file")
 
 
@@ -61,7 +60,7 @@ def browse(
             f"warning: whoever reaches {host}:{port} sees the server and can write files here: "
             "no password is asked for"
         )
-    serve(shlex.join([sys.executable, "-c", _PROGRAM, "top", *_again(context)]), host, port, _say)
+    serve(shlex.join(again("top", *_again(context))), host, port, _say)
 
 
 def _parsed(address: str) -> tuple[str, int]:

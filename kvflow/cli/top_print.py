@@ -1,6 +1,5 @@
 """What `kvflow top` prints where it has no screen: a picture, JSON, or a line a tick."""
 
-import os
 import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -135,8 +134,3 @@ def write(line: Line) -> None:
     text = Text.assemble(*((piece.text, _STYLES[piece.ink]) for piece in line))
     text.rstrip()
     out().print(text)
-
-
-def forget_stdout() -> None:
-    """Whoever read has gone: what is left in the buffer must not fail again at the exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kvflow.cli.stderr import LastingStderr
+from kvflow.cli.streams import LastingStderr
 from kvflow.cli.top_print import Mode
 from kvflow.errors import UsageError
 from kvflow.tui.config import Preset, load

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -11,7 +12,8 @@ from pathlib import Path
 import typer
 
 from kvflow.cli.console import err
-from kvflow.cli.top_print import Printer, forget_stdout
+from kvflow.cli.streams import forget
+from kvflow.cli.top_print import Printer
 from kvflow.errors import ExitCode
 from kvflow.tui.live import LiveSource, more_follows
 from kvflow.tui.record import Recorder
@@ -124,7 +126,7 @@ def _while_somebody_reads() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        forget_stdout()
+        forget(sys.stdout)
 
 
 @contextmanager
