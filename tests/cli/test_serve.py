@@ -4,112 +4,20 @@ import json
 import os
 import pty
 import re
-import shlex
 import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.client import RemoteDisconnected
-from pathlib import Path
-from typing import IO
 
-import psutil
 import pytest
-from support.launches import fake_environment, free_port
-from support.processes import PATIENCE_S, processes_listed_in, still_running, wait_until
+from support.launches import free_port
+from support.processes import PATIENCE_S, still_running, wait_until
 from support.recipes import write_recipe
-from support.tmux import Terminal
+from support.serve import IN_TERMINAL, Kvflow, first_line
 
 from kvflow.errors import ExitCode
-
-KVFLOW = (sys.executable, "-c", "from kvflow.cli.app import main; main()")
-# Makes a terminal the controlling one of a session of its own, as a terminal window does.
-IN_TERMINAL = (
-    sys.executable,
-    "-c",
-    "import os, sys; os.login_tty(int(sys.argv[1])); os.execv(sys.argv[2], sys.argv[2:])",
-)
-
-
-class Kvflow:
-    """A `kvflow serve` of the stand-in for SGLang, on a port of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        (folder / "model").mkdir()
-        self.started: list[subprocess.Popen[str]] = []
-
-    def command(self, *words: str) -> list[str]:
-        common = ["--device", "cpu", "--model", str(self.folder / "model")]
-        return [*KVFLOW, "serve", *common, "--port", str(self.port), *words]
-
-    def environ(self, behaviour: str = "serve", **more: str) -> dict[str, str]:
-        return fake_environment(self.folder, behaviour, **more)
-
-    def start(self, *words: str, behaviour: str = "serve", **more: str) -> "subprocess.Popen[str]":
-        with (self.folder / "stderr").open("w") as stderr:
-            process = subprocess.Popen(
-                self.command(*words),
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=self.environ(behaviour, **more),
-                text=True,
-            )
-        self.started.append(process)
-        return process
-
-    def ready(self, *words: str, behaviour: str = "serve") -> "subprocess.Popen[str]":
-        process = self.start(*words, behaviour=behaviour)
-        assert first_line(process.stdout) == self.url, self.stderr
-        return process
-
-    def run(self, *words: str, behaviour: str = "serve", **more: str) -> tuple[int, str]:
-        """Run to the end; the exit status and what came on stdout."""
-        process = self.start(*words, behaviour=behaviour, **more)
-        stdout, _ = process.communicate(timeout=PATIENCE_S)
-        return process.returncode, stdout
-
-    @property
-    def stderr(self) -> str:
-        return (self.folder / "stderr").read_text()
-
-    @property
-    def pid(self) -> int:
-        """Of kvflow itself, once it serves."""
-        [state] = self.state_files
-        return int(json.loads(state.read_text())["pid"])
-
-    @property
-    def log(self) -> str:
-        [log] = (self.folder / "state" / "kvflow" / "log").iterdir()
-        return log.read_text()
-
-    @property
-    def below(self) -> list[psutil.Process]:
-        return processes_listed_in(self.folder / "pids")
-
-    @property
-    def state_files(self) -> list[Path]:
-        return list((self.folder / "state" / "kvflow").glob("*/servers/*"))
-
-
-def first_line(stream: IO[str] | None) -> str:
-    assert stream is not None
-    return stream.readline().rstrip("\n")
-
-
-@pytest.fixture
-def kvflow(tmp_path: Path) -> Iterator[Kvflow]:
-    made = Kvflow(tmp_path)
-    yield made
-    for process in made.started:
-        process.kill()
-        process.wait(PATIENCE_S)
-        assert process.stdout is not None
-        process.stdout.close()
 
 
 def test_serve_healthy_prints_the_url_and_what_to_type_next(kvflow: Kvflow) -> None:
@@ -267,96 +175,6 @@ def test_serve_terminal_closed_ends_the_server_in_peace(
     assert process.wait(PATIENCE_S) == 128 + signal.SIGHUP
     assert not still_running(below)
     assert "Gracefully exiting" in kvflow.log
-
-
-def test_serve_top_shows_the_screen_and_q_ends_both(kvflow: Kvflow) -> None:
-    command = shlex.join(kvflow.command("--top"))
-    with Terminal(kvflow.folder, command, kvflow.environ(TERM="xterm-256color")) as terminal:
-        terminal.wait_for("radix tree")
-        below = kvflow.below
-
-        terminal.press("q")
-
-        terminal.wait_for("ended with 0")
-    assert not still_running(below)
-    assert not kvflow.state_files
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_serve_top_that_is_told_to_end_ends_the_server_in_peace(
-    kvflow: Kvflow, number: signal.Signals
-) -> None:
-    command = shlex.join(kvflow.command("--top"))
-    with Terminal(kvflow.folder, command, kvflow.environ(TERM="xterm-256color")) as terminal:
-        terminal.wait_for("radix tree")
-        below = kvflow.below
-
-        os.kill(kvflow.pid, number)
-
-        terminal.wait_for(f"ended with {128 + number}")
-    assert not still_running(below)
-    assert not kvflow.state_files
-    assert "Gracefully exiting" in kvflow.log
-
-
-def test_serve_top_whose_terminal_is_closed_ends_the_server_in_peace(kvflow: Kvflow) -> None:
-    ours, its = pty.openpty()
-    process = subprocess.Popen(
-        [*IN_TERMINAL, str(its), *kvflow.command("--top")],
-        env=kvflow.environ(TERM="xterm-256color"),
-        pass_fds=[its],
-    )
-    os.close(its)
-    seen = b""
-    while b"radix tree" not in seen:
-        seen += os.read(ours, 65_536)
-    below = kvflow.below
-
-    os.close(ours)
-
-    assert process.wait(PATIENCE_S) == 128 + signal.SIGHUP
-    assert not still_running(below)
-    assert not kvflow.state_files
-    assert "Gracefully exiting" in kvflow.log
-
-
-def test_serve_top_whose_screen_is_killed_goes_on_serving(kvflow: Kvflow) -> None:
-    command = shlex.join(kvflow.command("--top"))
-    with Terminal(kvflow.folder, command, kvflow.environ(TERM="xterm-256color")) as terminal:
-        terminal.wait_for("radix tree")
-        below = kvflow.below
-        [screen] = [one for one in psutil.Process(kvflow.pid).children() if "top" in one.cmdline()]
-
-        screen.kill()
-
-        terminal.wait_for("the screen has failed, the server goes on")
-        assert not terminal.is_in_full_screen
-        assert urllib.request.urlopen(f"{kvflow.url}/health", timeout=PATIENCE_S).status == 200
-        terminal.press("C-c")
-        terminal.wait_for("ended with 130")
-    assert not still_running(below)
-
-
-def test_serve_top_whose_server_dies_says_why(kvflow: Kvflow) -> None:
-    command = shlex.join(kvflow.command("--top"))
-    environ = kvflow.environ("crash", TERM="xterm-256color")
-    with Terminal(kvflow.folder, command, environ) as terminal:
-        terminal.wait_for("radix tree")
-        with pytest.raises(RemoteDisconnected):
-            urllib.request.urlopen(f"{kvflow.url}/crash", timeout=PATIENCE_S)
-        terminal.wait_for("ended with 1")
-        assert "error: SGLang has ended (ended by SIGKILL)" in terminal.screen()
-
-
-def test_serve_top_that_cannot_be_shown_starts_nothing(kvflow: Kvflow) -> None:
-    settings = kvflow.folder / "config" / "kvflow"
-    settings.mkdir(parents=True)
-    (settings / "top.yaml").write_text("keymap: {no.such.key: x}\n")
-    environ = kvflow.environ(TERM="xterm-256color", XDG_CONFIG_HOME=str(settings.parent))
-    with Terminal(kvflow.folder, shlex.join(kvflow.command("--top")), environ) as terminal:
-        terminal.wait_for("ended with 2")
-        assert "no.such.key" in terminal.screen()
-    assert not (kvflow.folder / "pids").exists()
 
 
 def test_serve_whose_narration_nobody_reads_still_drains(kvflow: Kvflow) -> None:

@@ -2,58 +2,20 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.drives import SEQUENCE, agents, driven, first, settings, user_text
 from support.fake_server import ANSWER, PATIENCE_S, FakeServer, Seen, to_ids
 from support.recipes import make_recipe
 
-from kvflow.client.drive import Settings, drive
-from kvflow.client.records import CallRecord, CallState, Ledger, Result, RunRecord
+from kvflow.client.drive import drive
+from kvflow.client.records import CallRecord, CallState, Ledger, RunRecord
 from kvflow.client.server import connect
 from kvflow.errors import UsageError
-from kvflow.recipe.load import Loaded
-
-SEQUENCE: dict[str, dict[str, object]] = {
-    "planner": {},
-    "executor": {"after": "planner"},
-    "reviewer": {"after": "executor"},
-}
-
-
-def settings(**changes: Any) -> Settings:
-    return Settings(**{"client": "app", "runs": 1, "concurrency": 1, "seed": 7, **changes})
-
-
-async def driven(fake: FakeServer, loaded: Loaded, *observers: Any, **changes: Any) -> Result:
-    with fake.running():
-        async with connect(fake.url) as server:
-            return await drive(loaded, server, settings(**changes), observers)
-
-
-def agents(fake: FakeServer) -> list[str]:
-    return [seen.agent for seen in fake.seen]
-
-
-def user_text(seen: Seen) -> str:
-    return str(seen.body["messages"][-1]["content"])
-
-
-def first(agent: str, fault: int | str) -> Callable[[Seen], int | str | None]:
-    """A fault in the first call of an agent."""
-    done = set[str]()
-
-    def decide(seen: Seen) -> int | str | None:
-        if seen.agent != agent or agent in done:
-            return None
-        done.add(agent)
-        return fault
-
-    return decide
 
 
 async def test_drive_makes_every_call_of_a_sequence_in_order(tmp_path: Path) -> None:
@@ -358,71 +320,3 @@ async def test_drive_another_server_with_what_only_sglang_has_is_refused_before_
 async def test_drive_another_server_makes_every_call(tmp_path: Path) -> None:
     result = await driven(FakeServer("openai"), make_recipe(tmp_path, SEQUENCE), runs=2)
     assert [run.ok for run in result.runs] == [True, True]
-
-
-# What is left behind
-
-
-def ended(fake: FakeServer) -> list[str]:
-    return [path.split("/")[4] for path in fake.ends]
-
-
-async def test_drive_ends_its_last_run_for_good(tmp_path: Path) -> None:
-    fake = FakeServer(kvflow=True)
-    result = await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=3)
-    assert fake.ends == [f"/kvflow/runs/app/{result.runs[-1].run}/end?expect_next=false"]
-
-
-async def test_drive_ends_the_last_run_of_every_lane(tmp_path: Path) -> None:
-    fake = FakeServer(kvflow=True)
-    result = await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=6, concurrency=2)
-    assert len(fake.ends) == 2
-    assert set(ended(fake)) < {run.run for run in result.runs}
-
-
-async def test_drive_ends_a_run_that_failed_before_the_next_begins(tmp_path: Path) -> None:
-    fake = FakeServer(kvflow=True, fault=first("executor", 500))
-    result = await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=2)
-    assert ended(fake) == [run.run for run in result.runs]
-
-
-async def test_drive_asks_a_server_without_kvflow_once(tmp_path: Path) -> None:
-    fake = FakeServer(fault=lambda seen: 500)
-    await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=4)
-    assert len(fake.ends) == 1
-
-
-class Sent:
-    """Notes when the first call of an agent is on its way."""
-
-    def __init__(self, agent: str) -> None:
-        self._agent = agent
-        self.event = asyncio.Event()
-
-    def call_changed(self, record: CallRecord) -> None:
-        if (record.call.agent, record.state) == (self._agent, CallState.PREFILL):
-            self.event.set()
-
-    def run_ended(self, record: RunRecord) -> None: ...
-
-
-async def test_drive_that_is_interrupted_ends_its_run(tmp_path: Path) -> None:
-    fake, sent = FakeServer(kvflow=True, fault=first("executor", "hang")), Sent("executor")
-    with fake.running():
-        async with connect(fake.url) as server:
-            task = asyncio.create_task(
-                drive(make_recipe(tmp_path, SEQUENCE), server, settings(), [sent])
-            )
-            await sent.event.wait()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-    assert len(fake.ends) == 1
-
-
-async def test_end_of_a_run_writes_names_as_a_url_has_them(tmp_path: Path) -> None:
-    fake = FakeServer(kvflow=True)
-    with fake.running():
-        async with connect(fake.url) as server:
-            await server.end_run("a/b c", "r?1")
-    assert fake.ends == ["/kvflow/runs/a%2Fb%20c/r%3F1/end?expect_next=false"]

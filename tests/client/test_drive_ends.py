@@ -1,0 +1,78 @@
+"""The runs that a drive leaves behind: the server is told that none follows."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.drives import SEQUENCE, driven, first, settings
+from support.fake_server import FakeServer
+from support.recipes import make_recipe
+
+from kvflow.client.drive import drive
+from kvflow.client.records import CallRecord, CallState, RunRecord
+from kvflow.client.server import connect
+
+
+def ended(fake: FakeServer) -> list[str]:
+    return [path.split("/")[4] for path in fake.ends]
+
+
+async def test_drive_ends_its_last_run_for_good(tmp_path: Path) -> None:
+    fake = FakeServer(kvflow=True)
+    result = await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=3)
+    assert fake.ends == [f"/kvflow/runs/app/{result.runs[-1].run}/end?expect_next=false"]
+
+
+async def test_drive_ends_the_last_run_of_every_lane(tmp_path: Path) -> None:
+    fake = FakeServer(kvflow=True)
+    result = await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=6, concurrency=2)
+    assert len(fake.ends) == 2
+    assert set(ended(fake)) < {run.run for run in result.runs}
+
+
+async def test_drive_ends_a_run_that_failed_before_the_next_begins(tmp_path: Path) -> None:
+    fake = FakeServer(kvflow=True, fault=first("executor", 500))
+    result = await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=2)
+    assert ended(fake) == [run.run for run in result.runs]
+
+
+async def test_drive_asks_a_server_without_kvflow_once(tmp_path: Path) -> None:
+    fake = FakeServer(fault=lambda seen: 500)
+    await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=4)
+    assert len(fake.ends) == 1
+
+
+class Sent:
+    """Notes when the first call of an agent is on its way."""
+
+    def __init__(self, agent: str) -> None:
+        self._agent = agent
+        self.event = asyncio.Event()
+
+    def call_changed(self, record: CallRecord) -> None:
+        if (record.call.agent, record.state) == (self._agent, CallState.PREFILL):
+            self.event.set()
+
+    def run_ended(self, record: RunRecord) -> None: ...
+
+
+async def test_drive_that_is_interrupted_ends_its_run(tmp_path: Path) -> None:
+    fake, sent = FakeServer(kvflow=True, fault=first("executor", "hang")), Sent("executor")
+    with fake.running():
+        async with connect(fake.url) as server:
+            task = asyncio.create_task(
+                drive(make_recipe(tmp_path, SEQUENCE), server, settings(), [sent])
+            )
+            await sent.event.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+    assert len(fake.ends) == 1
+
+
+async def test_end_of_a_run_writes_names_as_a_url_has_them(tmp_path: Path) -> None:
+    fake = FakeServer(kvflow=True)
+    with fake.running():
+        async with connect(fake.url) as server:
+            await server.end_run("a/b c", "r?1")
+    assert fake.ends == ["/kvflow/runs/a%2Fb%20c/r%3F1/end?expect_next=false"]
