@@ -24,6 +24,7 @@ from kvflow.tui.screen import comparison, export, keys
 from kvflow.tui.screen.board import summed_up, titled
 from kvflow.tui.screen.help import Help
 from kvflow.tui.screen.ink import Ink, Line, Piece
+from kvflow.tui.screen.paint import Inked
 from kvflow.tui.screen.panels import hits, link
 from kvflow.tui.screen.picture import Picture
 from kvflow.tui.screen.shell import SPEEDS, Shell, beside, shown
@@ -42,7 +43,7 @@ def bound(bindings: Sequence[Binding]) -> list[Binding]:
     return [one for one in bindings if (one.id or "").startswith((*_GROUPS, *_PROGRAM))]
 
 
-class CompareScreen(Screen[None]):
+class CompareScreen(Inked, Screen[None]):
     """Shows a moment of both; knows neither where it comes from nor how it is played."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(bound(keys.MAIN))

@@ -12,6 +12,7 @@ from kvflow.tui.explain import Explanation, why_evicted, why_kept
 from kvflow.tui.owners import names
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.ink import Ink, Line, Piece
+from kvflow.tui.screen.paint import Inked
 from kvflow.tui.screen.picture import Picture
 from kvflow.tui.screen.tree_cells import state_piece
 from kvflow.tui.screen.view import View
@@ -113,7 +114,7 @@ def _timeline(view: View, node: Node) -> list[Line]:
     return lines
 
 
-class Details(ModalScreen[None]):
+class Details(Inked, ModalScreen[None]):
     """Shows a node until it is closed, and keeps up with it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -13,6 +13,7 @@ from kvflow.tui import filter as filters
 from kvflow.tui.glyphs import GHOST_LETTER
 from kvflow.tui.screen.ink import Ink, Line, Piece
 from kvflow.tui.screen.keys import GROUPS, names
+from kvflow.tui.screen.paint import Inked
 from kvflow.tui.screen.picture import Picture
 from kvflow.tui.screen.tree_cells import state_piece
 from kvflow.tui.screen.view import View
@@ -69,7 +70,7 @@ def _grammar() -> list[Line]:
     return [[Piece(f"  {line}")] for line in text.strip().splitlines()]
 
 
-class Help(ModalScreen[None]):
+class Help(Inked, ModalScreen[None]):
     """Shows help until it is closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -35,6 +35,12 @@ class Listing(Painted, ScrollView, can_focus=True):
         Binding("enter,d", "choose", "details", key_display="enter", id="list.choose"),
     ]
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "line--cursor",
+        "line--cursor-blurred",
+        "line--changed",
+    }
+
     cursor = reactive(0, repaint=False)
     """Index of the row that is chosen."""
 

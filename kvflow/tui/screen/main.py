@@ -1,6 +1,6 @@
 """The main screen: banner, charts, the tree or the workflow, and the tables beside it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -23,6 +23,7 @@ from kvflow.tui.screen.filter_bar import FilterBar
 from kvflow.tui.screen.help import Help
 from kvflow.tui.screen.ink import Line
 from kvflow.tui.screen.listing import Listing
+from kvflow.tui.screen.paint import Inked
 from kvflow.tui.screen.picture import Picture
 from kvflow.tui.screen.table import Table
 from kvflow.tui.screen.tree_view import TreeView
@@ -36,7 +37,7 @@ _LEAST_LINES = {"agents": 0, "evictions": 24, "queue": 30, "charts": 36, "machin
 """By panel: of the screen, for the panel to be there without being asked for."""
 
 
-class MainScreen(Screen[None]):
+class MainScreen(Inked, Screen[None]):
     """Shows views; knows neither where they come from nor what time it is."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(keys.MAIN)
@@ -153,16 +154,28 @@ class MainScreen(Screen[None]):
         self._zoom()
         if self.tree_view.display:
             self.tree_view.catch_up()  # before anything is painted
-        self.set_class(narrow, "-narrow")
-        self.set_class(height >= _LEAST_LINES["machine"], "-tall")
         roomy = width >= _ROOMY_COLUMNS and height >= _ROOMY_LINES
-        self.set_class(roomy and not self._plain, "-figures")
+        self._wear(
+            {
+                "-narrow": narrow,
+                "-tall": height >= _LEAST_LINES["machine"],
+                "-figures": roomy and not self._plain,
+                "-zoomed": self._zoomed is not None,
+            }
+        )
         self.call_after_refresh(self._again)
+
+    def _wear(self, classes: Mapping[str, bool]) -> None:
+        """Change classes at once: for each change all that is on the screen is styled again."""
+        before = self.classes
+        for name, wears in classes.items():
+            self.set_class(wears, name, update=False)
+        if self.classes != before:
+            self.update_node_styles()
 
     def _zoom(self) -> None:
         """Hide whatever the maximised panel is to have the room of."""
         zoomed = self._zoomed
-        self.set_class(zoomed is not None, "-zoomed")
         for part in self.query("#side Table"):
             part.display = True
         if zoomed is not None:

@@ -13,15 +13,21 @@ from textual.widget import Widget
 from kvflow.tui.screen.ink import Ink, Piece, fit, joined
 
 
-class Painted(Widget):
-    """A widget that draws lines of pieces itself, through Textual's line API."""
+class Inked(Widget):
+    """A screen that has the inks for all that is painted on it.
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"ink--{ink}" for ink in Ink),
-        "line--cursor",
-        "line--cursor-blurred",
-        "line--changed",
-    }
+    Textual styles each component class of each widget again whenever it styles the widget, so that
+    inks of every panel's own were most of what a start and a change of the focus cost.
+    """
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{ink}" for ink in Ink}
+
+
+class Painted(Widget):
+    """A widget that draws lines of pieces itself, through Textual's line API.
+
+    It stands on a screen that is `Inked`.
+    """
 
     def __init__(self, *, id: str | None = None, **other: Any) -> None:  # noqa: A002
         super().__init__(id=id, **other)
@@ -88,7 +94,7 @@ class Painted(Widget):
                     underline=line.underline,
                     reverse=line.reverse,
                 )
-            inked = self.get_component_rich_style(f"ink--{ink}")
+            inked = self.screen.get_component_rich_style(f"ink--{ink}")
             # Not its background, which is the widget's own: it would hide the line's.
             style += Style(color=inked.color, bold=inked.bold or None, dim=inked.dim)
             self._styles_of[ink, component] = style
