@@ -1,6 +1,7 @@
 """What holds for the whole test run."""
 
 import ctypes
+import gc
 import sys
 
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,12 @@ settings.register_profile(
     "any", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any")
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage go through SGLang and torch again, a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:

@@ -3,14 +3,15 @@
 import contextlib
 import json
 import os
+import random
 import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kvflow.engine.cpu import demo_model
 from kvflow.engine.launch import Options, Server, build
@@ -168,20 +169,36 @@ class Kind:
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
-@contextlib.contextmanager
-def running(folder: Path, kinds: Mapping[str, Kind]) -> Iterator[dict[str, RealServer]]:
-    """Servers by name, started side by side: most of a start keeps one core busy."""
-    demo_model.ensure()
-    with contextlib.ExitStack() as stack:
-        started = {
-            name: stack.enter_context(_start(folder, name, kind)) for name, kind in kinds.items()
-        }
-        for server in started.values():
+class Starting:
+    """Servers on their way, side by side: most of a start keeps one core busy.
+
+    Leaving the context ends them.
+    """
+
+    def __init__(self, folder: Path, kinds: Mapping[str, Kind]) -> None:
+        demo_model.ensure()
+        self._folder = folder
+        with contextlib.ExitStack() as stack:
+            self._servers = {
+                name: stack.enter_context(_start(folder, name, kind))
+                for name, kind in kinds.items()
+            }
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def ready(self) -> dict[str, RealServer]:
+        """By name, once all of them answer. Raises KvflowError for one that does not."""
+        for server in self._servers.values():
             for _ in server.progress(START_SECONDS):
                 pass
-        yield {
-            name: RealServer(server.launch.url, _link(folder, name))
-            for name, server in started.items()
+        return {
+            name: RealServer(server.launch.url, _link(self._folder, name))
+            for name, server in self._servers.items()
         }
 
 
@@ -209,7 +226,10 @@ def _link(folder: Path, name: str) -> Path:
 
 
 def _free_port() -> int:
+    """None that the system gives to whoever asks for any: SGLang takes minutes to listen."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+        while True:
+            port = random.randrange(20_000, 30_000)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port

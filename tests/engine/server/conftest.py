@@ -4,12 +4,15 @@ Tests share what a server keeps beyond a flush: runs, prompts and counters. So e
 client of its own, with prompts of its own.
 """
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from support.real_server import RealServer, running
+from support.real_server import RealServer, Starting
 from support.server_kinds import server_kinds
+
+_STARTING = pytest.StashKey[Starting]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,16 +20,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: Path(__file__).parent in item.path.parents)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Start the servers before the first test of all, which seldom needs more than one core."""
+    asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if session.config.option.collectonly or session.testsfailed or "servers" not in asked:
+        return (yield)
+    with tempfile.TemporaryDirectory() as name:
+        kinds = server_kinds(Path(name))
+        with Starting(Path(name), {one: kinds[one] for one in kinds if one in asked}) as starting:
+            session.stash[_STARTING] = starting
+            return (yield)
+
+
 @pytest.fixture(scope="session")
-def servers(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, RealServer]]:
+def servers(request: pytest.FixtureRequest) -> dict[str, RealServer]:
     """The servers that the tests of this run ask for."""
-    folder = tmp_path_factory.mktemp("servers")
-    asked = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
-    kinds = {name: kind for name, kind in server_kinds(folder).items() if name in asked}
-    with running(folder, kinds) as started:
-        yield started
+    return request.session.stash[_STARTING].ready()
 
 
 @pytest.fixture(scope="session")
