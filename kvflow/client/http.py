@@ -17,6 +17,7 @@ from kvflow.errors import (
     UsageError,
     printable,
 )
+from kvflow.loopback import is_loopback
 
 Body = Mapping[str, Any]
 
@@ -24,7 +25,6 @@ _CONNECT_S = 10.0
 # SGLang's HTTP server closes idle connections after 5 s. A request that races with that would be
 # lost through no fault of the server, and retries would hide latency: let go earlier.
 _IDLE_S = 2.0
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 class TimedOutError(KvflowError):
@@ -75,7 +75,7 @@ class Http:
             # Loading certificates takes longer than a request; plain HTTP has no use for them.
             verify=parsed.scheme == "https",
             # A proxy of the environment has no way to this machine's loopback.
-            trust_env=parsed.host not in _LOOPBACK,
+            trust_env=not is_loopback(parsed.host),
         )
 
     async def __aenter__(self) -> Self:

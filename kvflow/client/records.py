@@ -47,7 +47,7 @@ class RunRecord:
 
     Attributes:
         run: its id, as in the tags of its calls.
-        index: its number in the drive, from 0.
+        index: its number in the drive, from the first one asked for; of warm-ups, less than 0.
         started_s: in seconds from the start of the drive.
         seconds: from its start to its end.
         ok: whether every call was answered.

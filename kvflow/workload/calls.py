@@ -25,7 +25,7 @@ class Call:
     """One request of one agent in one run.
 
     Attributes:
-        run: index of the run, from 0.
+        run: index of the run; less than 0 for one that only warms up.
         index: position in its run; predecessors have smaller ones.
         agent: who speaks. Its fixed prefix is the same in every call.
         activation: how often the agent had been reached before in this run.

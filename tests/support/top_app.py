@@ -44,11 +44,14 @@ async def shown(
         if isinstance(source, Scripted):
             for frame in source.past():
                 app._store.apply(frame)
-        async with app.run_test(size=size) as pilot:
-            if isinstance(source, Scripted):
-                await pilot.app.workers.wait_for_complete()
-            await pilot.pause()
-            yield pilot
+        try:
+            async with app.run_test(size=size) as pilot:
+                if isinstance(source, Scripted):
+                    await pilot.app.workers.wait_for_complete()
+                await pilot.pause()
+                yield pilot
+        finally:
+            app.finish_recording()
 
 
 def text(pilot: Pilot[None]) -> list[str]:

@@ -66,8 +66,12 @@ class TopApp(Shell):
         self.run_worker(self._feed(), name="frames")
         self.set_interval(1.0, self._tick)
 
-    def on_unmount(self) -> None:
-        """Finish what was recorded."""
+    def finish_recording(self) -> None:
+        """Finish what was recorded, when the terminal is the person's again.
+
+        Raises:
+            KvflowError: the end of it cannot be written.
+        """
         if self._recorder is not None:
             self._recorder.close()
 
@@ -215,8 +219,12 @@ def run(source: Source, *, telemetry: Sampler | None, options: ScreenOptions) ->
         options: how to begin.
 
     Raises:
-        KvflowError: the file that was asked for cannot be recorded to, or a key makes no sense.
+        KvflowError: the file that was asked for cannot be recorded to, be it at the end, or a key
+            makes no sense.
         SystemExit: something of kvflow's failed, which is printed, or SIGTERM came.
     """
     app = TopApp(source, telemetry=telemetry, options=options, folder=export.folder())
-    shown(app)
+    try:
+        shown(app)
+    finally:
+        app.finish_recording()

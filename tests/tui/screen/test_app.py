@@ -13,7 +13,7 @@ from kvflow.tui.live import LiveSource
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.record import Recorder
 from kvflow.tui.recording import Recording
-from kvflow.tui.screen import export
+from kvflow.tui.screen import app, export
 from kvflow.tui.screen.app import TopApp
 from kvflow.tui.screen.main import MainScreen
 
@@ -179,6 +179,16 @@ async def test_recording_that_was_asked_for_begins_with_the_first_frame(tmp_path
     async with shown(Scripted(FEW), options=ScreenOptions(record=path)):
         pass
     assert len(Recording(path)) == 3
+
+
+def test_recording_whose_end_finds_a_full_disk_is_told_of_after_the_screen(monkeypatch):
+    monkeypatch.setattr(Recorder, "__init__", with_room_for_the_header(Recorder.__init__))
+    screens = []
+    monkeypatch.setattr(app, "shown", screens.append)
+    options = ScreenOptions(record=Path("/dev/full"))
+    with pytest.raises(KvflowError, match=r"(?s)/dev/full.*No space left"):
+        app.run(Scripted(FEW), telemetry=None, options=options)
+    assert len(screens) == 1
 
 
 def test_recording_to_where_nothing_can_be_written_fails_before_anything_is_shown(tmp_path):
