@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from kvflow.frames import AgentState, Frame
+from kvflow.tui import hints
 from kvflow.tui.glyphs import ASCII, UNICODE
 from kvflow.tui.history import hit_shares
 from kvflow.tui.owners import applications, only_client, warmed_words
@@ -93,6 +94,7 @@ def _head(view: View, frame: Frame, status: Status, label: str, width: int) -> l
         *_server(frame),
         _hits(view, frame),
         *_copies(frame),
+        *([Piece(sentence, Ink.WARNING)] for sentence in hints.told(counters)),
     ]
     return [fit(line, width) for line in lines]
 

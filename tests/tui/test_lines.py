@@ -87,6 +87,12 @@ def test_picture_says_that_kvflow_has_failed_in_the_server() -> None:
     assert "failed" not in text_of(busy_frame())
 
 
+def test_picture_says_which_hints_were_wrong() -> None:
+    wrong = "\n2 hints ignored: too long\n"
+    assert wrong in text_of(make_frame(counters={"bad_hints": {"too_long": 2}}))
+    assert "ignored" not in text_of(busy_frame())
+
+
 def test_picture_says_what_it_leaves_out() -> None:
     text = text_of(busy_frame(*NODES, tree_nodes=5000, nodes_left_out=True), most=4)
     assert "and 1 more agent\n" in text

@@ -63,6 +63,7 @@ class Board:
         for table in (self._agents, self._prefetches, self._waiting, self._evictions):
             show_where_seen(table, view)
         titled(self._agents, f"2 {agents.title(view)}")
+        summed_up(self._agents, agents.summary(view))
         summed_up(self._prefetches, prefetches.summary(view))
         summed_up(self._evictions, evictions.summary(view))
 

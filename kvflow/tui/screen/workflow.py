@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from kvflow.frames import AgentState, RunState
 from kvflow.graph import MAX_STEPS
+from kvflow.tui import hints
 from kvflow.tui.owners import applications, warmed_words
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.agent_cells import prefix_bar, steps_cell
@@ -42,7 +43,9 @@ def draw(view: View, width: int, height: int) -> list[Line]:
         lines += [*_client(view, client, agents, runs, width), []]
     if not known:
         lines.append([Piece(NO_AGENT, Ink.MUTED)])
-    return [*lines, [Piece(warmed_words(frame.agents), Ink.MUTED)]]
+    lines.append([Piece(warmed_words(frame.agents), Ink.MUTED)])
+    wrong = hints.told(frame.counters)
+    return [*lines, *([Piece(sentence, Ink.WARNING)] for sentence in wrong)]
 
 
 def _client(

@@ -95,3 +95,10 @@ def test_workflow_run_that_has_no_room_ends_in_an_ellipsis():
 
 def test_workflow_lines_are_no_wider_than_the_view():
     assert all(width_of(line) <= 78 for line in lines_at(0, width=78))
+
+
+def test_workflow_says_in_words_which_hints_were_wrong():
+    counters = msgspec.structs.replace(frame_at(0).counters, bad_hints={"too_long": 2})
+    lines = lines_at(0, counters=counters)
+    assert text_of(lines).splitlines()[-1] == "2 hints ignored: too long"
+    assert Ink.WARNING in inks_of(lines, "ignored")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kvflow.frames import AgentState
+from kvflow.tui import hints
 from kvflow.tui.owners import applications, only_client, warmed
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.agent_cells import prefix_bar, steps_cell
@@ -10,6 +11,7 @@ from kvflow.tui.screen.columns import Column
 from kvflow.tui.screen.ink import Ink, Line, Piece
 from kvflow.tui.screen.table import Row, Rows, Widths
 from kvflow.tui.screen.view import View
+from kvflow.tui.words import plural
 
 EMPTY = "no agent has called yet"
 COLUMNS = (
@@ -43,6 +45,13 @@ def title(view: View) -> str:
     frame = view.store.frame
     client = only_client(frame.agents) if frame else None
     return f"agents of {client}" if client else "agents"
+
+
+def summary(view: View) -> str:
+    """How much of what clients said was of no use, if anything; the workflow has it in words."""
+    frame = view.store.frame
+    unused = hints.unused(frame.counters) if frame else 0
+    return f"{plural(unused, 'wrong hint')}: see the workflow" if unused else ""
 
 
 def _cells(agent: AgentState, client: str | None, view: View, widths: Widths) -> dict[str, Line]:

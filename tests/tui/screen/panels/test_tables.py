@@ -149,3 +149,10 @@ def test_evictions_that_were_regretted_say_so_in_row_and_summary():
     view = view_of([frame_at(0)])
     assert column(rows_of(evictions, view), "regret").count("again") == 3
     assert evictions.summary(view) == "3 of the last 24 asked for again"
+
+
+def test_agents_summary_counts_wrong_hints_and_is_empty_without_any():
+    assert agents.summary(view_of([frame_at(0)])) == ""
+    counters = msgspec.structs.replace(frame_at(0).counters, other_prompt=2)
+    wrong = view_of([frame_at(0, counters=counters)])
+    assert agents.summary(wrong) == "2 wrong hints: see the workflow"
