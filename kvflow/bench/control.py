@@ -147,10 +147,10 @@ async def steering(url: str, api_key: str | None = None) -> AsyncIterator[Contro
 
 def flat(frame: Frame) -> Counts:
     """The counters of a frame by name, those of the link among them if it has one."""
+    counted: dict[str, int | dict[str, int]] = msgspec.structs.asdict(frame.counters)
     found = {
-        name: float(value)
-        for name, value in msgspec.structs.asdict(frame.counters).items()
-        if isinstance(value, int)
+        name: float(sum(value.values()) if isinstance(value, dict) else value)
+        for name, value in counted.items()
     }
     if frame.traffic is not None:
         found |= _of_link(frame.traffic)

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from support.bench_server import BenchServer, _bench_routes, make_frame  # noqa: F401
 
@@ -105,8 +106,13 @@ async def test_traffic_is_what_the_server_copies():
 def test_flat_has_counters_of_engine_and_link_but_nothing_pending():
     found = flat(make_frame(prefetches=4))
     assert (found["prefetches"], found["h2d_bytes"]) == (4, 7)
-    assert "bad_hints" not in found
     assert not [name for name in found if "pending" in name]
+
+
+def test_flat_adds_up_what_is_counted_by_reason():
+    told = make_frame()
+    counters = msgspec.structs.replace(told.counters, bad_hints={"missing": 2, "too_long": 3})
+    assert flat(msgspec.structs.replace(told, counters=counters))["bad_hints"] == 5
 
 
 def test_difference_is_what_was_counted_in_between():

@@ -163,6 +163,8 @@ _COUNTED = {
     "deferred_calls": "calls deferred",
     "unexpected_calls": "calls that were not expected",
     "unknown_agents": "calls of agents that the server does not know",
+    "other_prompt": "calls with another prompt than was registered",
+    "bad_hints": "hints that made no sense",
     "doubted_hints": "agents that came near and were not prefetched for",
 }
 
