@@ -104,6 +104,14 @@ def command(
             show_default="by the device",
         ),
     ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Of several settings, those with TEXT in their name.",
+            show_default="all",
+        ),
+    ] = None,
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         typer.Option(envvar="KVFLOW_DEVICE", help="auto: cuda where an NVIDIA GPU is visible."),
@@ -166,6 +174,7 @@ def command(
         runs=runs,
         concurrency=concurrency,
         scale=scale,
+        only=only,
         device=device,
         model=model,
         url=url,

@@ -1,7 +1,7 @@
 """What a bench was asked for, made into settings, arms, effort and a rig."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from kvflow.bench.arms import Arm, choose
@@ -44,6 +44,7 @@ class Request:
     runs: int | None
     concurrency: str | None
     scale: Literal["cpu", "full"] | None
+    only: str | None
     device: Literal["auto", "cpu", "cuda"]
     model: str | None
     url: str | None
@@ -69,7 +70,7 @@ def order(request: Request) -> Order:
     """
     device = launch.choose(request.device, os.environ)
     rig = _rig(request, device)
-    suite = _suite(request, device, rig)
+    suite = _part(_suite(request, device, rig), request.only)
     arms = choose(request.arms) if request.arms is not None else _usual_arms(request, suite)
     if isinstance(rig, LiveRig):
         rig.check(suite.settings, arms)
@@ -130,6 +131,18 @@ def _suite(request: Request, device: "Device", rig: LocalRig | LiveRig) -> Suite
     )
     recipe = settings[0].served.recipe
     return Suite(recipe.name, recipe.description, settings)
+
+
+def _part(suite: Suite, only: str | None) -> Suite:
+    """The settings that were asked for; all if none were."""
+    chosen = [one for one in suite.settings if only is None or only in one.name]
+    if not chosen:
+        names = "\n".join(one.name for one in suite.settings)
+        raise UsageError(
+            f"--only {only} is in the name of no setting",
+            f"{suite.name} has these:\n{names}",
+        )
+    return replace(suite, settings=chosen)
 
 
 def _named_suite(request: Request, device: "Device") -> Suite:

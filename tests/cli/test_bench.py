@@ -226,6 +226,7 @@ def test_bench_of_nobody_is_unreachable_and_leaves_no_folder(recipe: str) -> Non
         (["--url", "x", "--arms", "hicache"], "cannot bench hicache"),
         (["--url", "x", "--pool-ratio", "0.5"], "--url goes with neither"),
         (["--scale", "cpu"], "--scale cpu is for suites"),
+        (["--only", "512"], "--only 512 is in the name of no setting"),
         (["--pool-ratio", "half"], "--pool-ratio 'half' is no list"),
         (["--output", "16,0"], "--output '16,0' is no list"),
         (["--concurrency", "1.5"], "--concurrency '1.5' is no list"),
@@ -245,6 +246,14 @@ def test_bench_that_makes_no_sense_is_refused_before_anything_starts(
     assert isinstance(error, UsageError)
     assert words in error.what
     assert not Path("results").exists()
+
+
+def test_bench_of_some_settings_of_a_suite_leaves_out_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = ordered(monkeypatch, "paper-single", "--device", "cpu", "--only", "256/256")
+    names = [setting.name for setting in asked.suite.settings]
+    assert names == ["4096/256/256 b=1", "8192/256/256 b=1"]
 
 
 def test_bench_gives_flags_after_two_dashes_to_sglang(
