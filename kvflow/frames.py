@@ -137,7 +137,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Traffic(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """KV copied between the tiers so far; none of these ever falls but the last two."""
+    """KV copied between the tiers so far; none of these ever falls but what is pending."""
 
     h2d_bytes: int
     d2h_bytes: int
@@ -147,6 +147,8 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     waits: int  # forwards that had to wait for a load
     h2d_pending_bytes: int
     d2h_pending_bytes: int
+    h2d_busy_s: float = 0.0  # that copies took; 0 where the device's events keep no time
+    d2h_busy_s: float = 0.0
 
 
 class Ages(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -46,12 +46,16 @@ def _defers(adder: Any, req: Any) -> bool:
         return False
     if not tree_cache.tree_core.is_prefetching(req.last_node):
         return False
-    return _others_can_run(adder, tree_cache, req) and tree_cache.deferrals.allow(req.rid)
+    forwards = tree_cache.scheduler.forward_ct
+    others = _others_can_run(adder, tree_cache, req, forwards)
+    return others and tree_cache.deferrals.allow(req.rid, forwards)
 
 
-def _others_can_run(adder: Any, tree_cache: KvflowRadixCache, req: Any) -> bool:
+def _others_can_run(adder: Any, tree_cache: KvflowRadixCache, req: Any, forwards: int) -> bool:
     if adder.can_run_list or (adder.running_batch and adder.running_batch.reqs):
         return True
+    if tree_cache.deferrals.was_in_vain(req.rid, forwards):
+        return False  # what waits besides found no room
     core = tree_cache.tree_core
     return any(
         other is not req and (other.last_node is None or not core.is_prefetching(other.last_node))

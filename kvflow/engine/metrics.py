@@ -113,6 +113,17 @@ def _counters(sample: Sample) -> Iterator[Any]:
             "KV loaded for a call in hand.",
             value=sample.traffic.demand_bytes,
         )
+        yield CounterMetricFamily(
+            "kvflow_load_waits",
+            "Prefill batches whose forward had to wait for a load.",
+            value=sample.traffic.waits,
+        )
+        busy = CounterMetricFamily(
+            "kvflow_link_busy_seconds", "Time that copies took.", labels=["direction"]
+        )
+        busy.add_metric(["h2d"], sample.traffic.h2d_busy_s)
+        busy.add_metric(["d2h"], sample.traffic.d2h_busy_s)
+        yield busy
 
 
 def _gauges(sample: Sample) -> Iterator[Any]:
@@ -125,6 +136,9 @@ def _gauges(sample: Sample) -> Iterator[Any]:
                 pool.add_metric([tier, part], getattr(held, part))
     yield pool
     yield GaugeMetricFamily("kvflow_live_runs", "Runs that are live.", value=sample.live_runs)
+    yield GaugeMetricFamily(
+        "kvflow_bytes_per_token", "Bytes of KV of a token.", value=sample.bytes_per_token
+    )
     yield GaugeMetricFamily("kvflow_tree_nodes", "Nodes of the tree.", value=sample.tree_nodes)
     yield GaugeMetricFamily(
         "kvflow_degraded", "1 after something of kvflow's failed.", value=int(sample.degraded)

@@ -27,6 +27,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     degraded: bool
     live_runs: int
     tree_nodes: int
+    bytes_per_token: int
     device: Pool
     host: Pool | None
     counters: Counters
@@ -43,6 +44,7 @@ def take(scheduler: Any) -> Sample:
         degraded=cache.degraded,
         live_runs=cache.calls.table.live_runs,
         tree_nodes=len(cache.tree_core._node_arena) - 1,
+        bytes_per_token=cache.bytes_per_token,
         device=frame_parts.device_pool(cache),
         host=frame_parts.host_pool(cache),
         counters=frame_parts.counters(cache),

@@ -12,13 +12,14 @@ _KEPT_RECORDS = 256
 
 @dataclass(slots=True)
 class _Prefetch:
-    """One prefix that is brought back ahead of need."""
+    """One prefix that is brought back ahead of need; `unseen` of its tokens no call has found."""
 
     seq: int
     node: int
     agent: str
     steps: int
     tokens: int
+    unseen: int
     status: PrefetchStatus = PrefetchStatus.LOADING
 
 
@@ -51,7 +52,8 @@ class Outcomes:
         self.operations += 1
         self.issued += prefix.tokens
         agent = "/".join(prefix.owner)
-        one = _Prefetch(self.operations, prefix.node, agent, prefix.steps, prefix.tokens)
+        tokens = prefix.tokens
+        one = _Prefetch(self.operations, prefix.node, agent, prefix.steps, tokens, unseen=tokens)
         self._latest.append(one)
         self._is_news(one)
         self._loading[prefix.node] = one
@@ -78,6 +80,7 @@ class Outcomes:
         one = self._fresh.pop(node, None)
         if one is None:
             return
+        one.unseen -= tokens
         self.used += tokens
         self.late += tokens if loading else 0
         if loading:
@@ -91,6 +94,7 @@ class Outcomes:
         one = self._fresh.pop(node, None)
         if one is None:
             return
+        one.unseen -= tokens
         self.wasted += tokens
         if one.status is PrefetchStatus.ARRIVED:
             one.status = PrefetchStatus.WASTED
@@ -114,8 +118,9 @@ class Outcomes:
         return tuple(_record(self._news.pop(seq)) for seq in list(islice(self._news, most)))
 
     def forget_nodes(self) -> None:
-        """The tree was emptied."""
-        for one in self._fresh.values():
+        """The tree was emptied: what no call had found by then was loaded for nothing."""
+        for one in {one.seq: one for one in self._fresh.values()}.values():
+            self.wasted += one.unseen
             if one.status in (PrefetchStatus.LOADING, PrefetchStatus.ARRIVED):
                 one.status = PrefetchStatus.WASTED
                 self._is_news(one)

@@ -77,6 +77,8 @@ def _floats(frame: Frame) -> Iterator[float]:
     yield frame.uptime_s
     yield from map(attrgetter("last_access"), frame.nodes)
     yield from (one.age_s for one in frame.evictions if one.age_s is not None)
+    if frame.traffic is not None:
+        yield from (frame.traffic.h2d_busy_s, frame.traffic.d2h_busy_s)
     if frame.ages is not None:
         yield from frame.ages.bounds_s
 

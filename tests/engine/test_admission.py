@@ -76,6 +76,24 @@ def test_others_keep_their_order_and_are_not_held_up(arriving):
     assert scheduler.prefill() == plain
 
 
+def test_plain_call_that_reads_what_is_arriving_is_not_held_up(arriving):
+    scheduler, coming = arriving
+    plain = scheduler.arrive(prompt(coming, 3), answer=1)
+    assert scheduler.prefill() == [plain]
+    assert scheduler.cache.deferrals.passes == 0
+
+
+def test_call_is_passed_over_once_where_what_waits_besides_has_no_room(arriving):
+    scheduler, coming = arriving
+    for req in list(scheduler.running):
+        scheduler.abort(req)
+    req = scheduler.arrive(prompt(coming, 2), tag(coming), answer=1)
+    too_large = scheduler.arrive([9000 + n for n in range(300)], answer=1)
+    assert scheduler.prefill() == []
+    assert scheduler.prefill() == [req]
+    scheduler.abort(too_large)
+
+
 def test_nothing_is_passed_over_when_nothing_else_could_run(arriving):
     scheduler, coming = arriving
     for req in list(scheduler.running):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import support.engine  # noqa: F401 - before SGLang
 from prometheus_client import CollectorRegistry, generate_latest
+from support.going_round import GoingRound
 from support.prefixes import PREFIX, PROMPT, evict_all, scheduler
 from support.tags import by
 
@@ -95,6 +96,23 @@ def test_counters_pools_and_state_are_shown():
     assert series['kvflow_copied_bytes_total{direction="d2h"}'] > 0
     assert series['kvflow_mode{mode="evict"}'] == 1
     assert series["kvflow_degraded"] == 0
+
+
+def test_copies_are_shown_with_what_they_took_and_who_waited():
+    made = GoingRound(1, "evict")
+    for turn in range(16):
+        if turn == 8:
+            made.cache.switch("prefetch")
+        made.serve(turn)
+    series, outcomes = shown(made.mini), made.outcomes
+    assert series["kvflow_prefetches_total"] == outcomes.operations > 0
+    for outcome, tokens in (("started", outcomes.issued), ("used", outcomes.used)):
+        assert series[f'kvflow_prefetched_tokens_total{{outcome="{outcome}"}}'] == tokens > 0
+    assert series["kvflow_load_waits_total"] == made.cache.traffic.waits > 0
+    for direction in ("h2d", "d2h"):
+        assert series[f'kvflow_copied_bytes_total{{direction="{direction}"}}'] > 0
+        assert 0 < series[f'kvflow_link_busy_seconds_total{{direction="{direction}"}}'] < 60
+    assert series["kvflow_bytes_per_token"] == made.cache.bytes_per_token > 0
 
 
 def test_every_series_is_kvflows_and_has_words():

@@ -85,6 +85,19 @@ def test_what_a_flush_takes_is_wasted(outcomes):
     outcomes.arrived(END)
     outcomes.forget_nodes()
     assert status(outcomes) is PrefetchStatus.WASTED
+    assert outcomes.wasted == 30
+
+
+@pytest.mark.parametrize("went", ["found", "lost"])
+def test_flush_wastes_only_what_had_not_been_counted_before(outcomes, went):
+    outcomes.arrived(END)
+    outcomes.split(8, END)
+    if went == "found":
+        outcomes.found(8, 5, loading=False)
+    else:
+        outcomes.lost(8, 5)
+    outcomes.forget_nodes()
+    assert outcomes.used + outcomes.wasted == outcomes.issued == 30
 
 
 def test_latest_keeps_the_last_256():

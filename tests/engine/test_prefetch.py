@@ -275,14 +275,6 @@ def test_without_the_second_fence_a_call_reads_what_has_not_arrived(overtaken, m
     overtaken.finish_copies()
 
 
-def test_demand_loads_and_prefetches_never_run_out_of_layer_counters(scheduler, slow_link):
-    in_prefetch(scheduler)
-    for turn in range(12):
-        speak(scheduler, (2 * turn) % AGENTS, tail=turn, answer=1)
-        passes(scheduler, 2)
-    scheduler.drain()
-
-
 def test_prefetched_kv_that_nobody_asked_for_is_counted_as_wasted(scheduler):
     (missing,) = absent(scheduler)
     in_prefetch(scheduler)

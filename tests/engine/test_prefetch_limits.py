@@ -11,13 +11,26 @@ ROUNDS = 3
 
 def go_round(made: GoingRound) -> GoingRound:
     """Some rounds of all agents, after which nothing is held and every call was served."""
-    for turn in range(ROUNDS * AGENTS):
+    calls = len(made.mini.hits) + ROUNDS * made.agents
+    for turn in range(ROUNDS * made.agents):
         made.serve(turn)
     made.cache.sanity_check()
     check_slots(made.mini)
     assert made.cache.protected_size() == 0
-    assert len(made.mini.hits) == ROUNDS * AGENTS
+    assert len(made.mini.hits) == calls
     return made
+
+
+def speak(made: GoingRound, steps: dict[int, int]) -> None:
+    """An agent whose prefix is there speaks and says who is how near; two passes go by.
+
+    In the first of them the link is left to the call.
+    """
+    speaker = next(agent for agent in range(made.agents) if made.on_device(agent))
+    made.arrive(speaker, ANSWER, steps={f"a{agent}": near for agent, near in steps.items()})
+    made.mini.prefill()
+    for _ in range(2):
+        made.cache.check_hicache_events()
 
 
 @pytest.mark.parametrize("page", [1, 16, 64])
@@ -76,3 +89,39 @@ def test_prefix_longer_than_what_may_be_on_its_way_is_left_to_its_call():
 def test_host_pool_that_is_too_small_for_all_serves_on():
     made = go_round(GoingRound(1, host_ratio=0.5))
     assert made.cache.cache_controller.mem_pool_host.size < 2 * made.fixed
+
+
+def test_prefixes_that_are_needed_as_soon_are_loaded_by_one_copy():
+    made = go_round(GoingRound(1, "evict", agents=8, tokens=6 * 64 + 64))
+    absent = [agent for agent in range(8) if not made.on_device(agent)][:2]
+    made.cache.switch("prefetch")
+    speak(made, dict.fromkeys(absent, 1))
+    loads = made.cache.traffic.h2d_operations
+    made.mini.acknowledge()
+    assert [made.on_device(agent) for agent in absent] == [made.fixed] * 2
+    assert made.outcomes.operations == 2
+    assert made.cache.traffic.h2d_operations == loads + 1
+    made.mini.drain()
+
+
+def test_no_more_is_on_its_way_at_once_than_half_of_the_pool():
+    made = go_round(GoingRound(1, "evict", agents=8, tokens=5 * 64))
+    absent = [agent for agent in range(8) if not made.on_device(agent)][:3]
+    made.cache.switch("prefetch")
+    speak(made, dict.fromkeys(absent, 1))
+    assert len(absent) * made.fixed > 5 * 64 / 2
+    assert made.outcomes.operations == 2
+    made.mini.drain()
+
+
+def test_load_that_the_cache_refuses_leaves_nothing_behind(monkeypatch):
+    made = go_round(GoingRound(1, "evict"))
+    missing = made.absent()
+    made.cache.switch("prefetch")
+    with monkeypatch.context() as refusing:
+        refusing.setattr(made.cache, "load_back", lambda *_, **__: False)
+        speak(made, {missing: 1})
+    assert (made.outcomes.issued, made.cache.prefetcher._copy) == (0, None)
+    assert not made.cache.ongoing_load_back
+    made.mini.drain()
+    go_round(made)

@@ -1,5 +1,6 @@
 """Agents that speak in turn in a pool that is too small for them, so that prefetch always works."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import support.engine  # noqa: F401 - before SGLang
@@ -50,11 +51,22 @@ class GoingRound:
     def fixed_prompt(self, agent: int) -> list[int]:
         return [1000 * (agent + 1) + i for i in range(self.fixed)]
 
-    def arrive(self, agent: int, answer: int = 4, run: str = "run") -> Any:
-        """A call of an agent is queued; its prompt ends as none before."""
+    def arrive(
+        self,
+        agent: int,
+        answer: int = 4,
+        run: str = "run",
+        steps: Mapping[str, int] | None = None,
+    ) -> Any:
+        """A call of an agent is queued; its prompt ends as none before.
+
+        Its steps are those of the cycle, unless others are given.
+        """
         agent %= self.agents
         self._tails += 1
-        steps = {f"a{i}": (i - agent) % self.agents or self.agents for i in range(self.agents)}
+        steps = steps or {
+            f"a{i}": (i - agent) % self.agents or self.agents for i in range(self.agents)
+        }
         tag = by(f"a{agent}", self.fixed, steps=steps, run=run)
         return self.mini.arrive([*self.fixed_prompt(agent), self._tails, 9], tag, answer=answer)
 
@@ -70,8 +82,12 @@ class GoingRound:
         """An agent whose prefix is on the host alone."""
         return next(agent for agent in range(self.agents) if not self.on_device(agent))
 
+    def end_of(self, agent: int) -> Any:
+        """The node that ends an agent's prefix; None if there is none."""
+        return self.cache.tree_core.ranks.end(("app", f"a{agent % self.agents}", None, None))
+
     def on_device(self, agent: int) -> int:
         """Tokens of an agent's prefix that are on the device."""
-        end = self.cache.tree_core.ranks.end(("app", f"a{agent % self.agents}", None, None))
+        end = self.end_of(agent)
         path = [] if end is None else self.cache.tree_core.path(end)
         return sum(len(node.key) for node in path if not node.evicted)

@@ -108,12 +108,12 @@ class MiniScheduler:
 
     def prefill(self) -> list[Any]:
         """One prefill pass. Returns the requests that are through with it."""
-        self.forward_ct += 1
         self._policy.calc_priority(self.waiting_queue, self.running_batch)
         admitted = self._admit()
         consumer = self.cache.ready_to_load_host_cache()
         if not admitted:
             return []
+        self.forward_ct += 1
         self._extend(admitted, consumer)
         done = [req for req in admitted if req is not self.chunked]
         for req in done:

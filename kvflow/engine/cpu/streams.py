@@ -12,6 +12,7 @@ events gets it.
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -25,11 +26,27 @@ class StreamFailed(RuntimeError):
     """Work on a stream raised; the cause is chained."""
 
 
-class Event:
-    """Completes when the work recorded before it on its stream has."""
+class _Flag(threading.Event):
+    """Set once, and since when."""
 
-    def __init__(self) -> None:
-        self._done = threading.Event()
+    at = 0.0
+
+    def set(self) -> None:
+        """Now."""
+        self.at = time.perf_counter()
+        super().set()
+
+
+class Event:
+    """Completes when the work recorded before it on its stream has.
+
+    Args:
+        enable_timing: as on a GPU; here every event keeps its time.
+    """
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        del enable_timing
+        self._done = _Flag()
         self._done.set()
         self._stream: Stream | None = None
 
@@ -47,6 +64,16 @@ class Event:
         """Block until the work has completed."""
         self._done.wait()
         self._raise_error()
+
+    def elapsed_time(self, end: "Event") -> float:
+        """Milliseconds from this event to another one; both must be complete.
+
+        Raises:
+            RuntimeError: one of them is not.
+        """
+        if not (self.query() and end.query()):
+            raise RuntimeError("an event that is not complete has no time")
+        return (end._done.at - self._done.at) * 1000
 
     def wait(self, stream: "Stream | None" = None) -> None:
         """Make later work of `stream` wait for this event."""
@@ -74,9 +101,9 @@ class Stream:
             threading.Thread(target=self._run, args=(self._work,), name=name, daemon=True).start()
         self._put(work)
 
-    def marker(self) -> threading.Event:
+    def marker(self) -> _Flag:
         """A flag that is set once everything submitted so far is done."""
-        flag = threading.Event()
+        flag = _Flag()
         if self._outstanding:
             self._put(flag.set)
         else:

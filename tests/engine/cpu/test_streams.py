@@ -1,4 +1,5 @@
 import threading
+import time
 
 import pytest
 
@@ -47,6 +48,24 @@ def test_event_recorded_again_stands_for_the_new_moment(gate):
     busy(stream, gate)
     event.record(stream)
     assert not event.query()
+
+
+def test_events_keep_the_time_between_them():
+    stream = Stream()
+    before = stream.record_event(Event(enable_timing=True))
+    stream.submit(lambda: time.sleep(0.02))
+    after = stream.record_event(Event(enable_timing=True))
+    after.synchronize()
+    assert 20 <= before.elapsed_time(after) < 10_000
+
+
+def test_event_that_is_not_complete_has_no_time(gate):
+    stream = Stream()
+    before = stream.record_event()
+    busy(stream, gate)
+    after = stream.record_event()
+    with pytest.raises(RuntimeError, match="not complete"):
+        before.elapsed_time(after)
 
 
 def test_work_of_a_stream_runs_in_order():
