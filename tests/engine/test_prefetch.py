@@ -70,8 +70,8 @@ def speak(scheduler: MiniScheduler, agent: int, tail: int = 1, answer: int = 8):
 
 @pytest.fixture
 def slow_link(monkeypatch):
-    """Loading a prefix takes a fifth of a second."""
-    link = Link(lambda: FIXED * ROW_BYTES / 0.2 / 1e9)
+    """Loading a prefix takes half a second."""
+    link = Link(lambda: FIXED * ROW_BYTES / 0.5 / 1e9)
     monkeypatch.setattr(mha, "transfer_kv_direct", link.transfer_kv_direct)
 
 

@@ -18,6 +18,8 @@ from kvflow.engine.launch import Options, Server, build
 from kvflow.recipe.load import Loaded
 
 START_SECONDS = 240
+# Below those that the system gives to whoever asks for any, and that SGLang takes for itself.
+_PORTS = iter(random.sample(range(10_000, 20_000), 100))
 
 
 @dataclass(frozen=True)
@@ -226,10 +228,9 @@ def _link(folder: Path, name: str) -> Path:
 
 
 def _free_port() -> int:
-    """None that the system gives to whoever asks for any: SGLang takes minutes to listen."""
-    with socket.socket() as probe:
-        while True:
-            port = random.randrange(20_000, 30_000)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return port
+    """A port that nobody else is given before SGLang listens, which takes it minutes."""
+    for port in _PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")

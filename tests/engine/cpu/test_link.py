@@ -48,10 +48,10 @@ def test_copy_is_no_faster_than_the_link():
     stream = streams.Stream()
     began = time.perf_counter()
     rows = torch.arange(1000)
-    copy(link.Link(lambda: nbytes / 0.05 / 1e9), stream, src, dst, rows, rows)
+    copy(link.Link(lambda: nbytes / 0.5 / 1e9), stream, src, dst, rows, rows)
     assert not stream.query()
     stream.synchronize()
-    assert time.perf_counter() - began >= 0.05
+    assert time.perf_counter() - began >= 0.5
 
 
 def test_copy_survives_that_time_passes_between_two_looks_at_the_clock(monkeypatch):

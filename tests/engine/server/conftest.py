@@ -4,6 +4,7 @@ Tests share what a server keeps beyond a flush: runs, prompts and counters. So e
 client of its own, with prompts of its own.
 """
 
+import contextlib
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -16,21 +17,38 @@ _STARTING = pytest.StashKey[Starting]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """These tests come last: what is torn down after the last test is up for them alone."""
-    items.sort(key=lambda item: Path(__file__).parent in item.path.parents)
+    """First what has servers of its own, then all that leaves time for a start, then these."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: (here in item.path.parents) - _is_large(item.path))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Start the servers before the first test of all, which seldom needs more than one core."""
+    """Keep the servers for as long as there are tests."""
     asked = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if session.config.option.collectonly or session.testsfailed or "servers" not in asked:
+    with contextlib.ExitStack() as stack:
+        if "servers" in asked:
+            session.config.pluginmanager.register(_Starter(session.stash, asked, stack))
         return (yield)
-    with tempfile.TemporaryDirectory() as name:
-        kinds = server_kinds(Path(name))
-        with Starting(Path(name), {one: kinds[one] for one in kinds if one in asked}) as starting:
-            session.stash[_STARTING] = starting
-            return (yield)
+
+
+class _Starter:
+    """Starts servers beside the first test that leaves a core and memory for them."""
+
+    def __init__(self, stash: pytest.Stash, asked: set[str], stack: contextlib.ExitStack) -> None:
+        self._stash, self._asked, self._stack = stash, asked, stack
+
+    def pytest_runtest_logstart(self, location: tuple[str, int | None, str]) -> None:
+        if _STARTING in self._stash or _is_large(Path(location[0])):
+            return
+        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory()))
+        kinds = {name: kind for name, kind in server_kinds(folder).items() if name in self._asked}
+        self._stash[_STARTING] = self._stack.enter_context(Starting(folder, kinds))
+
+
+def _is_large(test: Path) -> bool:
+    """Whether a file's tests have real servers of their own."""
+    return test.name == "test_real.py"
 
 
 @pytest.fixture(scope="session")

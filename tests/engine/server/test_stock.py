@@ -1,7 +1,6 @@
 """SGLang without the plugin, with radix cache and HiCache, on a machine without a GPU."""
 
 import random
-import statistics
 
 import pytest
 from support.real_server import RealServer
@@ -72,7 +71,7 @@ def test_host_hit_takes_as_long_as_the_link_needs(server):
             hit = server.generate(prompt(seed), tokens=1)
             assert hit.host > 0
             measured.append(hit.ttft_s)
-        ttfts.append(statistics.median(measured))
+        ttfts.append(min(measured))
     # No faster than the link, and slower by just what the link is slower: base + load time.
     assert all(ttft >= load_s for ttft, load_s in zip(ttfts, loads, strict=True))
     slope = (ttfts[-1] - ttfts[0]) / (loads[-1] - loads[0])
