@@ -36,6 +36,8 @@ class Point(NamedTuple):
     prefetched_tokens_s: float | None
     device_used: float  # share of the device pool that is not free: in the tree, or of calls
     host_used: float | None
+    h2d_busy: float | None = None  # of the interval, that copies took which ended in it
+    d2h_busy: float | None = None
 
 
 class AgeCurves(NamedTuple):
@@ -133,6 +135,8 @@ def _point(base: _Base | None, frame: Frame) -> Point:
         waiting=frame.waiting,
         evicted_tokens_s=rates.evicted_tokens_s,
         prefetched_tokens_s=rates.prefetched_tokens_s,
+        h2d_busy=rates.h2d_busy,
+        d2h_busy=rates.d2h_busy,
         device_used=share(device.capacity - device.free, device),
         host_used=share(host.capacity - host.free, host) if host else None,
     )
@@ -143,23 +147,29 @@ class _Rates(NamedTuple):
     d2h_gbps: float | None
     evicted_tokens_s: float | None
     prefetched_tokens_s: float | None
+    h2d_busy: float | None
+    d2h_busy: float | None
 
 
-_NO_RATES = _Rates(None, None, None, None)
+_NO_RATES = _Rates(None, None, None, None, None, None)
 
 
 def _rates(base: _Base, frame: Frame) -> _Rates:
     seconds = frame.time_s - base.time_s
     was, now = base.counters, frame.counters
-    h2d = d2h = None
+    h2d = d2h = h2d_busy = d2h_busy = None
     if base.traffic and frame.traffic:
         h2d = _rate(base.traffic.h2d_bytes, frame.traffic.h2d_bytes, seconds * _GIGA)
         d2h = _rate(base.traffic.d2h_bytes, frame.traffic.d2h_bytes, seconds * _GIGA)
+        h2d_busy = _rate(base.traffic.h2d_busy_s, frame.traffic.h2d_busy_s, seconds)
+        d2h_busy = _rate(base.traffic.d2h_busy_s, frame.traffic.d2h_busy_s, seconds)
     return _Rates(
         h2d,
         d2h,
         _rate(was.evicted_device_tokens, now.evicted_device_tokens, seconds),
         _rate(was.prefetched_tokens, now.prefetched_tokens, seconds),
+        h2d_busy,
+        d2h_busy,
     )
 
 
@@ -184,7 +194,7 @@ def _hit_shares(before: Counters | None, after: Counters) -> tuple[float, float,
     return now[0] / total, now[1] / total, now[2] / total
 
 
-def _rate(before: int, after: int, per: float) -> float | None:
+def _rate(before: float, after: float, per: float) -> float | None:
     return (after - before) / per if after >= before and per > 0 else None
 
 

@@ -25,11 +25,21 @@ def draw(view: View, width: int, height: int) -> list[Line]:
     down = area(d2h, width, rows - upper, top, downwards=True, plain=view.plain)
     scale = f"0 to {top:g}" if top else ""
     return [
-        _label("H2D", Ink.LOADING, _now(view, _h2d), [_nvml(view, _received), scale], width),
+        _label(
+            "H2D",
+            Ink.LOADING,
+            _now(view, _h2d),
+            [_busy(view, _h2d_busy), _nvml(view, _received), scale],
+            width,
+        ),
         *([Piece(row, Ink.LOADING)] for row in up),
         *([Piece(row, Ink.OFFLOADING)] for row in down),
         _label(
-            "D2H", Ink.OFFLOADING, _now(view, _d2h), [_nvml(view, _sent), _pending(view)], width
+            "D2H",
+            Ink.OFFLOADING,
+            _now(view, _d2h),
+            [_busy(view, _d2h_busy), _nvml(view, _sent), _pending(view)],
+            width,
         ),
     ]
 
@@ -40,6 +50,14 @@ def _h2d(point: Point) -> float | None:
 
 def _d2h(point: Point) -> float | None:
     return point.d2h_gbps
+
+
+def _h2d_busy(point: Point) -> float | None:
+    return point.h2d_busy
+
+
+def _d2h_busy(point: Point) -> float | None:
+    return point.d2h_busy
 
 
 def _received(gpu: Gpu) -> float | None:
@@ -80,6 +98,12 @@ def _nvml(view: View, pick: Callable[[Gpu], float | None]) -> str:
     rates = [pick(gpu) for gpu in view.sample.gpus] if view.sample else []
     known = [rate for rate in rates if rate is not None]
     return f"NVML {figures.rate(sum(known))}" if known else ""
+
+
+def _busy(view: View, pick: Callable[[Point], float | None]) -> str:
+    """The share of the last interval that copies took; more than all for one that began before."""
+    share = _now(view, pick)
+    return f"busy {figures.share(min(1.0, share))}" if share else ""
 
 
 def _pending(view: View) -> str:

@@ -1,3 +1,4 @@
+from msgspec.structs import replace
 from support.top_pictures import inks_of, text_of, view_of
 from support.top_scene import frame_at
 
@@ -51,6 +52,14 @@ def test_link_has_what_the_driver_counts_beside_what_the_engine_copied():
     rows = text_of(draw(view, 40, 6)).splitlines()
     assert rows[0].split() == ["H2D", "1.00", "GB/s", "NVML", "15.0", "0", "to", "1"]
     assert rows[-1].split() == ["D2H", "0.00", "GB/s", "NVML", "1.50"]
+
+
+def test_link_says_for_how_much_of_the_time_copies_went_each_way():
+    busy = [replace(traffic(0, 0), h2d_busy_s=s / 4, d2h_busy_s=2.0 * s) for s in range(2)]
+    frames = [frame_at(second, traffic=one) for second, one in enumerate(busy)]
+    rows = text_of(draw(view_of(frames), 40, 6)).splitlines()
+    assert rows[0].split() == ["H2D", "0.00", "GB/s", "busy", "25%"]
+    assert rows[-1].split() == ["D2H", "0.00", "GB/s", "busy", "100%"]
 
 
 def test_link_where_it_is_narrow_drops_the_lighter_note():
