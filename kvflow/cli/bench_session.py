@@ -48,16 +48,18 @@ def bench(
     most = None if limits is None else goodput.parse(limits)
     plan = order(request)
     checks = [fail_if.parse(text, [arm.name for arm in plan.arms]) for text in conditions]
+    machine = environment()  # which can take long: afterwards a second Ctrl-C would cost it all
     target = folder.make(out or _usual_folder(plan.suite.name))
     outcome = session.Outcome(plan.suite, plan.arms, plan.effort)
-    with Ending() as ending, Progress() as progress:
-        session.run(outcome, plan.rig, progress)
-    found = document.result(outcome, environment(), shown(sys.argv[1:]), most)
     unwritten = None
-    if found is not None:
-        unwritten = _write(found, outcome, target, form)
-    else:
-        target.rmdir()
+    with Ending() as ending:
+        with Progress() as progress:
+            session.run(outcome, plan.rig, progress)
+        found = document.result(outcome, machine, shown(sys.argv[1:]), most)
+        if found is not None:
+            unwritten = _write(found, outcome, target, form)
+        else:
+            target.rmdir()
     for setting, arm, why in outcome.broken:
         console.err().print(f"failed: {arm} in {setting}, {why}", markup=False)
     if outcome.interrupted:
@@ -77,6 +79,8 @@ def _usual_folder(name: str) -> Path:
 def _write(found: Result, outcome: session.Outcome, target: Path, form: Form) -> KvflowError | None:
     """Fill the folder and show the result, neither at the cost of the other.
 
+    A signal ends the filling: what is there by then stays, and the outcome is an interrupted one.
+
     Returns:
         Why the folder could not be filled.
     """
@@ -84,6 +88,9 @@ def _write(found: Result, outcome: session.Outcome, target: Path, form: Form) ->
         pictures = folder.fill(target, found, outcome.measured)
     except KvflowError as error:
         return error
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+        return None
     finally:
         _show(found, form)
     without = ""

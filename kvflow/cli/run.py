@@ -99,8 +99,8 @@ async def _drive(outcome: "Outcome", url: str, api_key: str | None, timeout_s: f
         outcome.server = server.info
         began = time.perf_counter()
         try:
-            async with progress(outcome):
-                await drive(outcome.loaded, server, outcome.settings, [outcome.ledger])
+            async with progress(outcome) as tally:
+                await drive(outcome.loaded, server, outcome.settings, [outcome.ledger, tally])
         finally:
             outcome.seconds = time.perf_counter() - began
 
@@ -127,9 +127,13 @@ def _same(one: str, other: Path) -> bool:
 def read_api_key(file: TextIO | None) -> str | None:
     """The key from the file if one was given, else from the environment, else none."""
     source = "KVFLOW_API_KEY" if file is None else file.name
-    key = (os.environ.get("KVFLOW_API_KEY", "") if file is None else file.read()).strip()
+    unusable = UsageError(f"no usable API key in {source}", "a key is one word of ASCII characters")
+    try:
+        key = (os.environ.get("KVFLOW_API_KEY", "") if file is None else file.read()).strip()
+    except UnicodeDecodeError:
+        raise unusable from None
     if not key and file is None:
         return None
     if not key or not key.isascii() or len(key.split()) > 1:
-        raise UsageError(f"no usable API key in {source}", "a key is one word of ASCII characters")
+        raise unusable
     return key

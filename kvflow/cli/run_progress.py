@@ -10,16 +10,20 @@ from rich.table import Table
 
 from kvflow.cli.console import err
 from kvflow.cli.run_report import Outcome, milliseconds, tokens
+from kvflow.cli.run_tally import Tally
 from kvflow.client.records import CallState
-from kvflow.client.summary import summarise, summarise_agents
 
 _LINE_S = 10.0
 _FRAME_S = 0.25
 
 
 @contextlib.asynccontextmanager
-async def progress(outcome: Outcome) -> AsyncIterator[None]:
-    """Show on stderr how a drive goes on, for as long as the context lasts."""
+async def progress(outcome: Outcome) -> AsyncIterator[Tally]:
+    """Show on stderr how a drive goes on, for as long as the context lasts.
+
+    Yields:
+        An observer of the drive, from which the calls are shown.
+    """
     settings, server = outcome.settings, outcome.server
     assert server is not None  # progress begins when the server has been reached
     err().print(
@@ -27,13 +31,16 @@ async def progress(outcome: Outcome) -> AsyncIterator[None]:
         f"on {server.url} ({server.label})"
     )
     began = time.perf_counter()
+    tally = Tally(outcome.loaded.recipe.agents)
     if not err().is_terminal:
-        async with _repeated(lambda: err().print(_line(outcome, began)), _LINE_S):
-            yield
+        async with _repeated(lambda: err().print(_line(outcome, tally, began)), _LINE_S):
+            yield tally
         return
     with Live(console=err(), auto_refresh=False, transient=True) as live:
-        async with _repeated(lambda: live.update(_table(outcome, began), refresh=True), _FRAME_S):
-            yield
+        async with _repeated(
+            lambda: live.update(_table(outcome, tally, began), refresh=True), _FRAME_S
+        ):
+            yield tally
 
 
 @contextlib.asynccontextmanager
@@ -52,10 +59,10 @@ async def _repeated(action: Callable[[], None], every_s: float) -> AsyncIterator
             await task
 
 
-def _line(outcome: Outcome, began: float) -> str:
-    all_calls = summarise(outcome.ledger.calls)
-    counts = ", ".join(f"{count} {state}" for state, count in all_calls.calls.items() if count)
-    ttft = f", mean TTFT {milliseconds(all_calls.ttft_s.mean)} ms" if all_calls.ttft_s else ""
+def _line(outcome: Outcome, tally: Tally, began: float) -> str:
+    calls, mean_s = tally.all.calls, tally.all.mean_ttft_s
+    counts = ", ".join(f"{calls[state]} {state}" for state in CallState if calls[state])
+    ttft = "" if mean_s is None else f", mean TTFT {milliseconds(mean_s)} ms"
     return f"{_head(outcome, began)}; calls: {counts or 'none'}{ttft}"
 
 
@@ -64,18 +71,17 @@ def _head(outcome: Outcome, began: float) -> str:
     return f"{time.perf_counter() - began:.0f} s: {ended} of {outcome.settings.runs} runs ended"
 
 
-def _table(outcome: Outcome, began: float) -> Table:
+def _table(outcome: Outcome, tally: Tally, began: float) -> Table:
     table = Table(box=None, pad_edge=False, title=_head(outcome, began), title_justify="left")
     table.add_column("agent")
     for heading in (*CallState, "TTFT ms", "device", "host"):
         table.add_column(heading, justify="right", no_wrap=True)
-    by_agent = summarise_agents(outcome.loaded.recipe.agents, outcome.ledger.calls)
-    for agent, summary in by_agent.items():
+    for agent, sums in tally.agents.items():
         table.add_row(
             agent,
-            *(str(summary.calls[state] or "") for state in CallState),
-            milliseconds(summary.ttft_s.mean if summary.ttft_s else None),
-            tokens(summary.cached_device),
-            tokens(summary.cached_host),
+            *(str(sums.calls[state] or "") for state in CallState),
+            milliseconds(sums.mean_ttft_s),
+            tokens(sums.cached_device),
+            tokens(sums.cached_host),
         )
     return table

@@ -139,22 +139,22 @@ async def _drive_lane(work: _Work, indices: Iterator[int]) -> None:
     run: _Run | None = None
     try:
         for index in indices:
-            if run is not None and run.failed:
-                await _end(work, run)
+            if run is not None and run.is_open:
+                await _end(work, run, expect_next=True)
             run = _Run(work, index)
             await run.drive()
             if run.failed and work.settings.stop_at_failure:
                 deque(indices, maxlen=0)  # nothing is left for any lane
     finally:
         if run is not None:
-            await _end(work, run)
+            await _end(work, run, expect_next=False)
 
 
-async def _end(work: _Work, run: "_Run") -> None:
+async def _end(work: _Work, run: "_Run", expect_next: bool) -> None:
     """Leave no run behind that the server goes on to expect. It costs speed at most if it does."""
     with contextlib.suppress(KvflowError, TimeoutError):
         async with asyncio.timeout(_ENDING_S):
-            await work.server.end_run(work.settings.client, run.id)
+            await work.server.end_run(work.settings.client, run.id, expect_next)
 
 
 class _Run:
@@ -166,6 +166,12 @@ class _Run:
         self._prompts = RunPrompts(calls, work.fixed, work.dynamic)
         self._records = [CallRecord(call, self.id) for call in calls]
         self.failed = False
+        self._said_final = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server cannot know that the run is over: no call said so, or one failed."""
+        return self.failed or not self._said_final
 
     async def drive(self) -> None:
         for record in self._records:
@@ -223,13 +229,15 @@ class _Run:
 
     def _tag(self, call: Call) -> CustomParams:
         recipe = self._work.loaded.recipe
+        final = self._walk.is_last(call)
+        self._said_final |= final
         return tag(
             self._work.settings.client,
             recipe.name,
             self.id,
             call.agent,
             fixed_tokens=recipe.agents[call.agent].fixed_tokens,
-            final=self._walk.is_last(call),
+            final=final,
         )
 
     def _fail(self, record: CallRecord, error: KvflowError | asyncio.CancelledError) -> None:

@@ -25,6 +25,7 @@ _CONNECT_S = 10.0
 # SGLang's HTTP server closes idle connections after 5 s. A request that races with that would be
 # lost through no fault of the server, and retries would hide latency: let go earlier.
 _IDLE_S = 2.0
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
 
 
 class TimedOutError(KvflowError):
@@ -58,7 +59,8 @@ class Http:
         timeout_s: seconds that a request may take in all, answer included.
 
     Raises:
-        UsageError: the URL is none, or the time is not positive.
+        UsageError: the URL is none, the time is not positive, or a proxy of the environment is of
+            no use.
     """
 
     def __init__(self, url: str, api_key: str | None, timeout_s: float) -> None:
@@ -67,16 +69,17 @@ class Http:
         parsed = _parse(url)
         self.url = str(parsed).rstrip("/")
         self._timeout_s = timeout_s
-        self._client = httpx2.AsyncClient(
-            base_url=self.url,
-            headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
-            timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),
-            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
-            # Loading certificates takes longer than a request; plain HTTP has no use for them.
-            verify=parsed.scheme == "https",
-            # A proxy of the environment has no way to this machine's loopback.
-            trust_env=not is_loopback(parsed.host),
-        )
+        with _proxy_explained():
+            self._client = httpx2.AsyncClient(
+                base_url=self.url,
+                headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+                timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),
+                limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
+                # Loading certificates takes longer than a request; plain HTTP has no use for them.
+                verify=parsed.scheme == "https",
+                # A proxy of the environment has no way to this machine's loopback.
+                trust_env=not is_loopback(parsed.host),
+            )
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
@@ -127,7 +130,7 @@ class Http:
         with self._explained(what):
             async with asyncio.timeout(self._timeout_s):
                 async with self._client.stream("POST", path, json=body) as response:
-                    if response.is_error:
+                    if not response.is_success:
                         await response.aread()
                     self._check(response, what)
                     async for event in httpx2.EventSource(response):
@@ -165,6 +168,23 @@ class Http:
             )
         if not response.is_success:
             raise RefusedError(f"{what}: HTTP {status}", status, _message(response.text))
+
+
+@contextmanager
+def _proxy_explained() -> Iterator[None]:
+    """A proxy that the HTTP library does not know how to go through is the person's to change."""
+    try:
+        yield
+    except (ImportError, ValueError) as error:
+        for name, url in os.environ.items():
+            is_http = url.startswith(("http://", "https://")) or "://" not in url
+            if name.lower() in _PROXY_VARIABLES and not is_http:
+                raise UsageError(
+                    f"the proxy in {name} cannot be used",
+                    "it is no HTTP proxy",
+                    f"unset {name}, or set NO_PROXY=* to reach servers without a proxy",
+                ) from error
+        raise
 
 
 def _parse(url: str) -> httpx2.URL:

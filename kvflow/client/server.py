@@ -96,8 +96,8 @@ class Server:
         await self._http.stream(path, body, what, reader.take)
         return reader.answer()
 
-    async def end_run(self, client: str, run: str) -> None:
-        """Say that a run is over and that its client begins none in its place.
+    async def end_run(self, client: str, run: str, expect_next: bool) -> None:
+        """Say that a run is over, and whether its client begins another in its place.
 
         Without it a run that stops half way, and the next run of a workflow with `repeat`, are
         expected for minutes. A server without kvflow expects nothing, and is asked only once.
@@ -107,9 +107,10 @@ class Server:
         """
         if not self._may_have_kvflow:
             return
-        path = f"/kvflow/runs/{quote(client, safe='')}/{quote(run, safe='')}/end?expect_next=false"
+        path = f"/kvflow/runs/{quote(client, safe='')}/{quote(run, safe='')}/end"
+        query = f"expect_next={str(expect_next).lower()}"
         try:
-            await self._http.post(path, {}, f"ending run {run}")
+            await self._http.post(f"{path}?{query}", {}, f"ending run {run}")
         except RefusedError:
             self._may_have_kvflow = False
 

@@ -91,6 +91,8 @@ class ChatReader:
         self._usage = chunk.usage or self._usage
         self._extra = chunk.sglext or self._extra
         for choice in chunk.choices:
+            if choice.finish_reason == "abort":
+                raise _aborted(self._what)
             self._time(bool(choice.delta.content or choice.delta.reasoning_content))
             self._text.append(choice.delta.content or "")
             self._finish_reason = choice.finish_reason or self._finish_reason
@@ -134,32 +136,31 @@ class GenerateReader:
         self._what = what
         self._watch = _Stopwatch(clock, on_first_token)
         self._tokens = 0
-        self._events: list[GenerateEvent] = []
+        self._parts: list[GenerateEvent] = []
 
     def take(self, event: dict[str, Any]) -> None:
         """Note one event: the answer so far, or its newest part, as the server was started."""
         made = read(GenerateEvent, event, self._what)
         reason = made.meta_info.finish_reason
         if reason is not None and reason.type == "abort":
-            why = reason.message or "it does not say why"
-            raise RefusedError(
-                f"{self._what}: the server aborted the call", reason.status_code or 500, why
-            )
+            raise _aborted(self._what, reason.status_code, reason.message)
         if (made.meta_info.completion_tokens or 0) > self._tokens or not self._watch.has_token:
             self._watch.token()
         self._tokens = made.meta_info.completion_tokens or 0
-        self._events.append(made)
+        # Started with --incremental-streaming-output the server sends parts, else all so far.
+        if len(made.output_ids) == made.meta_info.completion_tokens:
+            self._parts.clear()
+        self._parts.append(made)
 
     def answer(self) -> Answer:
         """The whole answer."""
-        meta = self._events[-1].meta_info if self._events else Meta(None)
+        meta = self._parts[-1].meta_info if self._parts else Meta(None)
         if meta.finish_reason is None or meta.completion_tokens is None:
             raise NonsenseError(f"{self._what}: the stream was cut", "it has no end")
-        text, ids = self._whole(meta.completion_tokens)
         tiers = meta.cached_tokens_details or Tiers()
         return Answer(
-            _well_formed(text),
-            ids,
+            _well_formed("".join(part.text for part in self._parts)),
+            tuple(one for part in self._parts for one in part.output_ids),
             meta.finish_reason.type,
             *self._watch.read(),
             meta.prompt_tokens,
@@ -170,12 +171,11 @@ class GenerateReader:
             self._watch.token_times_s,
         )
 
-    def _whole(self, completion_tokens: int) -> tuple[str, tuple[int, ...]]:
-        # Started with --incremental-streaming-output the server sends parts, else all so far.
-        last = self._events[-1]
-        parts = [last] if len(last.output_ids) == completion_tokens else self._events
-        text = "".join(part.text for part in parts)
-        return text, tuple(one for part in parts for one in part.output_ids)
+
+def _aborted(what: str, status: int | None = None, why: str | None = None) -> RefusedError:
+    return RefusedError(
+        f"{what}: the server aborted the call", status or 500, why or "it does not say why"
+    )
 
 
 def _well_formed(text: str) -> str:

@@ -14,6 +14,9 @@ from kvflow.recipe.dead_ends import endless, never_start
 from kvflow.recipe.model import After, AllOf, Alternative, AnyOf, Recipe
 from kvflow.recipe.problem import MAX_SHOWN, Finding, Location, did_you_mean
 
+MAX_EDGES = 4096
+"""Most edges of a recipe, counted as often as they are written: each call walks all of them."""
+
 
 class _Arrow(NamedTuple):
     """An edge as a recipe writes it."""
@@ -45,6 +48,7 @@ def check(recipe: Recipe) -> list[Finding]:
     found = [
         *islice(_names(recipe, arrows), MAX_SHOWN),
         *_nesting(arrows),
+        *_too_many(arrows),
         *twice,
         *(finding for finding in _shares_differ(arrows) if told.isdisjoint(_around(finding.at))),
     ]
@@ -85,6 +89,11 @@ def _nesting(arrows: Iterable[_Arrow]) -> Iterator[Finding]:
     for arrow in arrows:
         if arrow.depth > MAX_NESTING:
             yield Finding(arrow.at, f"nested deeper than {MAX_NESTING}")
+
+
+def _too_many(arrows: Sequence[_Arrow]) -> Iterator[Finding]:
+    if len(arrows) > MAX_EDGES:
+        yield Finding(arrows[MAX_EDGES].at, f"more than {MAX_EDGES:,} edges in one recipe")
 
 
 def _twice(recipe: Recipe) -> Iterator[Finding]:

@@ -3,10 +3,10 @@
 Refused is only what is certain: an agent passes if there may be a way to it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kvflow.graph import START, All, Arrow, Edge, Graph, Trigger, edges
+from kvflow.graph import START, Agent, All, Arrow, Edge, Graph, Trigger, edges
 from kvflow.recipe.problem import Finding
 
 Choices = frozenset[Arrow]
@@ -71,12 +71,10 @@ class _Ways:
         self._once = _reached_once(graph)
         self.needed: dict[str, Choices | None] = dict.fromkeys(graph.agents)
         self.needed[START] = frozenset()
-        before = None
+        fresh: Iterable[str] = graph.agents
         # None is only ever left and sets only shrink, so that this ends.
-        while before != self.needed:
-            before = dict(self.needed)
-            for name, agent in graph.agents.items():
-                self.needed[name] = self._choices(agent.trigger, name)
+        while changed := [name for name in fresh if self._narrow(graph.agents[name])]:
+            fresh = dict.fromkeys(out.target for name in changed for out in graph.out(name))
 
     def block(self, trigger: Trigger, target: str) -> _Block:
         """Why a trigger without a way can never hold."""
@@ -92,6 +90,12 @@ class _Ways:
                 if first != arrow:
                     return _Block(None, (first, arrow))
         raise AssertionError(f"{target!r} has a way")
+
+    def _narrow(self, agent: Agent) -> bool:
+        """Look again at the ways to an agent: whether they have less in common than was known."""
+        before, now = self.needed[agent.name], self._choices(agent.trigger, agent.name)
+        self.needed[agent.name] = now
+        return now != before
 
     def _choices(self, trigger: Trigger, target: str) -> Choices | None:
         if isinstance(trigger, Edge):
@@ -110,18 +114,14 @@ class _Ways:
 
 def _reached_once(graph: Graph) -> set[str]:
     """Agents (and START) that a run reaches at most once: no branch leads to them, no cycle."""
+    sources = {
+        name: {edge.source for edge in edges(agent.trigger)}
+        for name, agent in graph.agents.items()
+        if _is_one_way(agent.trigger)
+    }
     once = {START}
-    fresh = True
-    while fresh:
-        found = {
-            name
-            for name, agent in graph.agents.items()
-            if name not in once
-            and _is_one_way(agent.trigger)
-            and all(edge.source in once for edge in edges(agent.trigger))
-        }
+    while found := {name for name in sources.keys() - once if sources[name] <= once}:
         once |= found
-        fresh = bool(found)
     return once
 
 

@@ -64,11 +64,14 @@ def find(name_or_path: str | Path) -> Path:
         name_or_path: such as `flows/mine.yaml`, `peer` or `peer.yaml`.
 
     Raises:
-        RecipeError: neither a file nor a shipped recipe.
+        RecipeError: neither a file nor a shipped recipe, or it cannot be told.
     """
     path = Path(name_or_path)
-    if path.is_file():
-        return path
+    try:
+        if path.is_file():
+            return path
+    except OSError as error:
+        raise _unreadable(path, error) from None
     shipped = {found.stem: found for found in catalogue()}
     stem = path.stem if path.suffix in SUFFIXES else path.name
     if str(path.parent) == "." and stem in shipped:
@@ -93,8 +96,7 @@ def _text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise RecipeError(f"{path}: cannot be read: {reason}") from None
+        raise _unreadable(path, error) from None
     if len(raw) > MAX_BYTES:
         raise RecipeError(
             f"{path}:1:1: larger than {MAX_BYTES:,} bytes",
@@ -107,6 +109,11 @@ def _text(path: Path) -> str:
         mark = Mark(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
         message = f"not UTF-8 text (byte 0x{raw[error.start]:02x})"
         raise InvalidRecipeError([Problem(str(path), mark, "", message)]) from None
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> RecipeError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return RecipeError(f"{path}: cannot be read: {reason}")
 
 
 def _recipe(document: Document) -> Recipe:

@@ -195,6 +195,14 @@ def test_run_with_an_unusable_key_is_a_usage_error(
     assert "no usable API key" in error_of(result).what
 
 
+def test_run_with_a_key_file_that_is_no_text_is_a_usage_error(recipe: str, tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_bytes(b"\xff\xfe")
+    result = kvflow_run(recipe, "http://127.0.0.1:9", "--api-key-file", str(file))
+    assert isinstance(error_of(result), UsageError)
+    assert error_of(result).what == f"no usable API key in {file}"
+
+
 def test_run_without_the_key_file_is_a_usage_error(recipe: str, tmp_path: Path) -> None:
     missing = str(tmp_path / "none")
     result = kvflow_run(recipe, "http://127.0.0.1:9", "--api-key-file", missing)

@@ -36,6 +36,23 @@ async def test_drive_ends_a_run_that_failed_before_the_next_begins(tmp_path: Pat
     assert ended(fake) == [run.run for run in result.runs]
 
 
+async def test_drive_ends_a_run_without_a_final_call_before_the_next_begins(
+    tmp_path: Path,
+) -> None:
+    fake = FakeServer(kvflow=True)
+    result = await driven(fake, make_recipe(tmp_path, {"worker": {"fan_out": 2}}), runs=2)
+    assert ended(fake) == [run.run for run in result.runs]
+
+
+@pytest.mark.parametrize("fault", [None, 500], ids=["no final call", "failed"])
+async def test_drive_lets_a_server_expect_the_next_run_until_its_last_one(
+    tmp_path: Path, fault: int | None
+) -> None:
+    fake = FakeServer(kvflow=True, fault=lambda seen: fault)
+    await driven(fake, make_recipe(tmp_path, {"worker": {"fan_out": 2}}, repeat=True), runs=3)
+    assert [path.rpartition("=")[2] for path in fake.ends] == ["true", "true", "false"]
+
+
 async def test_drive_asks_a_server_without_kvflow_once(tmp_path: Path) -> None:
     fake = FakeServer(fault=lambda seen: 500)
     await driven(fake, make_recipe(tmp_path, SEQUENCE), runs=4)
@@ -74,5 +91,5 @@ async def test_end_of_a_run_writes_names_as_a_url_has_them(tmp_path: Path) -> No
     fake = FakeServer(kvflow=True)
     with fake.running():
         async with connect(fake.url) as server:
-            await server.end_run("a/b c", "r?1")
+            await server.end_run("a/b c", "r?1", expect_next=False)
     assert fake.ends == ["/kvflow/runs/a%2Fb%20c/r%3F1/end?expect_next=false"]

@@ -29,6 +29,25 @@ async def test_http_to_loopback_goes_past_the_proxy_of_the_environment(
             assert server.is_sglang
 
 
+@pytest.mark.parametrize("url", ["socks5://u:secret@127.0.0.1:9", "socks4://u:secret@127.0.0.1:9"])
+def test_http_through_a_proxy_that_is_none_for_http_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", url)
+    with pytest.raises(UsageError) as refusal:
+        Http("http://no-such-host", None, 5.0)
+    assert refusal.value.what == "the proxy in ALL_PROXY cannot be used"
+    assert "secret" not in str(refusal.value)
+
+
+def test_http_goes_past_any_proxy_where_no_proxy_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks4://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "*")
+    assert Http("http://no-such-host", None, 5.0).url == "http://no-such-host"
+
+
 async def test_http_get_of_a_path_that_is_not_there_has_the_status_and_the_servers_words() -> None:
     with FakeServer().running() as fake:
         async with Http(fake.url, None, 5.0) as http:
@@ -76,6 +95,22 @@ class Deep(Handler):
 
     def do_GET(self) -> None:  # noqa: N802 - the name that http.server wants
         self.reply(DEEP, 500 if self.path == "/error" else 200)
+
+
+class Moved(Handler):
+    """Sends whoever posts to another place."""
+
+    def do_POST(self) -> None:  # noqa: N802 - the name that http.server wants
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.reply({"message": "moved away"}, 307)
+
+
+async def test_http_stream_that_is_sent_elsewhere_is_refused() -> None:
+    with serving(ThreadingHTTPServer(ANY_PORT, Moved)) as url:
+        async with Http(url, None, 5.0) as http:
+            with pytest.raises(RefusedError) as refusal:
+                await http.stream("/generate", {}, "asking", lambda event: None)
+    assert (refusal.value.what, refusal.value.why) == ("asking: HTTP 307", "moved away")
 
 
 async def test_http_an_answer_that_is_nested_too_deeply_is_nonsense() -> None:

@@ -1,3 +1,4 @@
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -126,6 +127,13 @@ def test_chat_reader_without_a_finish_reason_was_cut() -> None:
         chat(chunk(content="a")).answer()
 
 
+def test_chat_reader_of_an_abort_is_refused() -> None:
+    with pytest.raises(RefusedError) as refusal:
+        chat(chunk(content="a"), chunk("abort"), sglang=True)
+    assert refusal.value.what == "call 0.1 (a): the server aborted the call"
+    assert (refusal.value.status, refusal.value.why) == (500, "it does not say why")
+
+
 def test_generate_reader_takes_the_last_of_events_that_hold_all_so_far() -> None:
     answer = generate(event(65, count=1), event(65, 66, count=2, finish=STOP)).answer()
     assert (answer.text, answer.output_ids, answer.finish_reason) == ("AB", (65, 66), "stop")
@@ -134,6 +142,16 @@ def test_generate_reader_takes_the_last_of_events_that_hold_all_so_far() -> None
 def test_generate_reader_joins_events_that_hold_what_is_new() -> None:
     answer = generate(event(65, count=1), event(66, 67, count=3, finish=STOP)).answer()
     assert (answer.text, answer.output_ids) == ("ABC", (65, 66, 67))
+
+
+def test_generate_reader_keeps_no_event_that_a_later_one_repeats() -> None:
+    reader = GenerateReader("call 0.1 (a)", Clock(), lambda: None)
+    tracemalloc.start()
+    for count in range(1, 1001):
+        reader.take(event(*[65] * count, count=count))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 500_000  # of 1000 lists of up to 1000 ids, 4 MB
 
 
 def test_generate_reader_first_token_is_the_first_event() -> None:

@@ -7,7 +7,7 @@ from support.calm import calm
 from support.recipe_texts import recipes
 
 from kvflow.graph import MAX_NESTING, START
-from kvflow.recipe.check import check
+from kvflow.recipe.check import MAX_EDGES, check
 from kvflow.recipe.convert import to_graph
 from kvflow.recipe.model import Recipe
 from kvflow.recipe.problem import Finding
@@ -115,6 +115,16 @@ def nested(depth: int) -> Any:
 def test_check_nesting_stops_where_the_graph_does() -> None:
     assert check(recipe(a=None, b=nested(MAX_NESTING))) == []
     assert only(recipe(a=None, b=nested(MAX_NESTING + 1))).message == "nested deeper than 32"
+
+
+def test_check_refuses_the_edge_that_is_one_too_many() -> None:
+    sources = [f"a{n}" for n in range(64)]
+    most: dict[str, Any] = {f"b{n}": sources for n in range(MAX_EDGES // 64)}
+    agents: dict[str, Any] = dict.fromkeys(sources)
+    assert check(recipe(**agents, **most)) == []
+    assert only(recipe(**agents, **most, c=["a0", "a1"])) == Finding(
+        ("agents", "c", "after", "all", 0), "more than 4,096 edges in one recipe"
+    )
 
 
 def test_check_tells_all_it_can_at_once() -> None:

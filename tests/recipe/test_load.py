@@ -1,3 +1,4 @@
+import errno
 import random
 import re
 from pathlib import Path
@@ -183,6 +184,23 @@ def test_find_what_is_neither_is_refused(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RecipeError):
         find(name)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, f"{'a' * 300}/peer.yaml"])
+def test_find_name_that_no_file_can_have_is_a_recipe_error(name: str) -> None:
+    with pytest.raises(RecipeError):
+        find(name)
+
+
+def test_find_below_a_folder_that_may_not_be_searched_is_a_recipe_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_file(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    with pytest.raises(RecipeError, match="cannot be read: Permission denied"):
+        find(tmp_path / "flow.yaml")
 
 
 def test_find_folder_is_refused_as_one(tmp_path: Path) -> None:
