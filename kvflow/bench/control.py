@@ -127,7 +127,7 @@ class Control:
             raise KvflowError(f"{what}: {self._url} refuses", why)
         try:
             return msgspec.json.decode(reply.content, type=kind)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise KvflowError(f"{what}: {self._url} answers nonsense", str(error)) from error
 
 

@@ -68,11 +68,18 @@ async def take_turn(setting: Setting, block: Block, station: Station, access: Ac
             steering(station.url, access.api_key) as control,
         ):
             await _Turn(setting, block, station, server, control, trial).take()
-    except KvflowError as error:
+    except Exception as error:  # noqa: BLE001 - only this arm is out: others go on
         cause = station.death()
-        trial.failure = f"{error.what}: {cause.what}" if cause else error.what
+        what = _in_words(error)
+        trial.failure = f"{what}: {cause.what}" if cause else what
         station.holds = None
     return trial
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, KvflowError):
+        return error.what
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 class _Turn:

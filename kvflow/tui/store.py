@@ -14,6 +14,7 @@ from kvflow.tui.history import History
 from kvflow.tui.tree import Change, Tree
 
 FRESH_FRAMES = 2  # for so many frames a change is shown, and a node that left
+RESTARTED_FRAMES = 10  # for so many frames a restart of the server is told
 _TIMELINE = 12  # states that are remembered of a node
 _MOST_GHOSTS = 1000
 
@@ -65,6 +66,7 @@ class Store:
         self._past: dict[int, tuple[Past, ...]] = {}
         self._subtrees: dict[int, Subtree] = {}
         self._subtrees_of = -1
+        self._restarted_at: int | None = None
 
     def apply(self, frame: Frame) -> None:
         """Take in a frame, as a Source gives them: in order, and a delta after what it is of."""
@@ -108,6 +110,12 @@ class Store:
         kept._past = dict(self._past)
         return kept
 
+    @property
+    def restarted(self) -> bool:
+        """Whether the server was started anew within the last frames."""
+        at = self._restarted_at
+        return at is not None and self.version - at < RESTARTED_FRAMES
+
     def freshness(self, node_id: int) -> int | None:
         """Frames since a node looked different; None if that is longer ago than two."""
         at = self._changed_at.get(node_id)
@@ -141,6 +149,7 @@ class Store:
         self._changed.clear()
         self._past.clear()
         self.history.restart()
+        self._restarted_at = self.version + 1  # the frame that is being taken in
 
     def _age(self) -> None:
         self.ghosts = {
@@ -159,6 +168,7 @@ class Store:
 
     def _forget_after(self, time_s: float) -> None:
         """A replay went back: what lies ahead has not happened."""
+        self._restarted_at = None
         self._past = {
             node_id: tuple(one for one in past if one.until_s <= time_s)
             for node_id, past in self._past.items()

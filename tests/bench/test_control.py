@@ -97,6 +97,17 @@ async def test_control_of_a_server_that_answers_nonsense_says_so():
                 await steer.mode()
 
 
+async def test_control_of_a_server_that_answers_lists_in_lists_without_end_says_so():
+    class Nested(BenchServer):
+        def policy(self, body):
+            return 200, b'{"mode": "off", "more": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+
+    with Nested().running() as fake:
+        async with steering(fake.url) as steer:
+            with pytest.raises(KvflowError, match="answers nonsense"):
+                await steer.mode()
+
+
 async def test_traffic_is_what_the_server_copies():
     with BenchServer().running() as fake:
         async with steering(fake.url) as steer:

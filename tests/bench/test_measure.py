@@ -9,6 +9,7 @@ from support.recipes import make_recipe
 
 from kvflow.bench import measure
 from kvflow.bench.arms import ARMS
+from kvflow.bench.control import Control
 from kvflow.bench.fleet import Station
 from kvflow.bench.measure import Access, take_turn
 from kvflow.bench.plan import Block
@@ -273,6 +274,26 @@ async def test_turn_on_a_server_that_died_says_which_call_it_was_and_how_it_ende
     assert trial.failure.startswith("call 0.0 (a)")
     assert trial.failure.endswith("SGLang has ended (ended by SIGKILL)")
     assert station.holds is None
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(ValueError("no  number"), "ValueError: no number"), (RuntimeError(), "RuntimeError")],
+)
+async def test_turn_that_fails_in_a_way_nobody_foresaw_says_how_and_keeps_what_was_measured(
+    setting, monkeypatch, error, told
+):
+    counts = iter([None, error])
+
+    async def next_count(_):
+        if found := next(counts):
+            raise found
+
+    monkeypatch.setattr(Control, "counts", next_count)
+    with BenchServer().running() as fake:
+        [trial] = await turns(fake, setting, block())
+    assert trial.failure == told
+    assert len(trial.calls) == 4
 
 
 class Running:

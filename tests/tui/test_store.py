@@ -7,7 +7,7 @@ from support.frames import EPOCH_S, ChangingServer, busy_frame, make_frame, make
 
 from kvflow.frames import Frame, State, Why
 from kvflow.tui.history import POINTS
-from kvflow.tui.store import Past, Store, Subtree
+from kvflow.tui.store import RESTARTED_FRAMES, Past, Store, Subtree
 
 
 def store_of(*frames: Frame) -> Store:
@@ -116,6 +116,25 @@ def test_restarted_server_begins_anew_and_keeps_the_charts() -> None:
     assert set(store.tree.nodes) == {1}
     assert (store.ghosts, store.freshness(1), store.timeline(1)) == ({}, None, ())
     assert [point.time_s - EPOCH_S for point in store.history.points] == [0, 1, 5]
+
+
+def test_store_remembers_for_some_frames_that_the_server_was_restarted() -> None:
+    store = store_of(make_frame(boot="one"))
+    seen = []
+    for _ in range(RESTARTED_FRAMES + 1):
+        seen.append(store.restarted)
+        store.apply(make_frame(boot="two"))
+    assert seen == [False, *[True] * RESTARTED_FRAMES]
+    assert not store.restarted
+
+
+def test_store_of_a_replay_that_goes_back_before_a_restart_knows_of_none() -> None:
+    store = store_of(
+        make_frame(boot="one"),
+        make_frame(boot="two", time_s=EPOCH_S + 1),
+        make_frame(boot="one"),
+    )
+    assert not store.restarted
 
 
 def test_subtree_sums_nodes_and_tokens_below() -> None:

@@ -68,10 +68,15 @@ def _fill(folder: Path, result: Result, measured: Sequence[Measured]) -> Picture
         for line in requests(measured):
             file.write(f"{json.dumps(line)}\n")
     (folder / "timeline.json").write_text(_as_text(watched_runs(measured)), encoding="utf-8")
+    _write_report(folder, result, [])  # drawing takes long enough to be interrupted
     pictures = _draw(folder, documents, [one for one in measured if one.trials])
-    text = report(result, documents, pictures.names)
-    (folder / "report.md").write_text(text, encoding="utf-8")
+    _write_report(folder, result, pictures.names)
     return pictures
+
+
+def _write_report(folder: Path, result: Result, pictures: Sequence[str]) -> None:
+    text = report(result, settings_of(result), pictures)
+    (folder / "report.md").write_text(text, encoding="utf-8")
 
 
 def _draw(folder: Path, documents: Sequence[Document], measured: Sequence[Measured]) -> Pictures:

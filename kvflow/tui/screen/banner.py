@@ -128,6 +128,8 @@ def _load(view: View) -> Line:
     line: Line = []
     for name, number in named:
         line += [Piece(f"{name} ", Ink.MUTED), Piece(f"{number:<4}", Ink.STRONG)]
+    if view.store.restarted:
+        line += [_GAP, Piece("server restarted", Ink.WARNING)]
     return line
 
 

@@ -55,6 +55,21 @@ def test_fill_whose_pictures_fail_leaves_the_rest_and_says_why(tmp_path, monkeyp
     assert "## flow" in (tmp_path / "report.md").read_text()
 
 
+def test_fill_has_a_report_without_pictures_while_they_are_drawn(tmp_path, monkeypatch):
+    reports = []
+
+    def interrupted(out, *_):
+        reports.append((out / "report.md").read_text())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plots, "write", interrupted)
+    result, measured = make_result(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        folder.fill(tmp_path, result, measured)
+    assert "## flow" in reports[0]
+    assert "![" not in reports[0]
+
+
 def test_fill_of_a_folder_that_cannot_be_written_says_where_and_why(tmp_path):
     result, measured = make_result(tmp_path)
     with pytest.raises(KvflowError, match=r"gone cannot be written") as error:

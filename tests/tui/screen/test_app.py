@@ -1,8 +1,11 @@
 import csv
 import re
+import time
 from pathlib import Path
+from threading import Event
 
 import pytest
+from support.frame_server import FrameServer
 from support.top_app import page, shown, text
 from support.top_scene import frame_at, life
 from support.top_sources import Played, Scripted
@@ -138,15 +141,59 @@ async def test_brackets_do_nothing_to_a_live_server():
         assert pilot.app.is_running
 
 
+async def first_line_has(pilot, words: str) -> None:
+    """Wait until it does."""
+    for _ in range(200):
+        if words in text(pilot)[0]:
+            return
+        await pilot.pause(0.05)
+    pytest.fail(f"{words!r} never came: {text(pilot)[0]!r}")
+
+
 async def test_server_that_is_not_there_is_said_and_asked_for_again():
     async with shown(LiveSource("http://127.0.0.1:9")) as pilot:
-        for _ in range(100):
-            await pilot.pause(0.1)
-            if "DISCONNECTED (retry" in text(pilot)[0]:
-                break
-        assert "DISCONNECTED (retry" in text(pilot)[0]
+        await first_line_has(pilot, "DISCONNECTED (retry")
         assert text(pilot)[2].startswith(" hint: ")
         assert "no frame yet" in page(pilot)
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        (401, "UNAUTHORISED (retry"),
+        (404, "NOT KVFLOW (retry"),
+        (b"<html>hello</html>", "GARBAGE (retry"),
+        (b'{"schema_version": 99}', "WRONG VERSION (retry"),
+    ],
+)
+async def test_answer_that_is_no_frame_is_said_and_keys_go_on_working(answer, label):
+    with FrameServer([FEW[0], answer]).running() as server:
+        async with shown(LiveSource(server.url, interval_s=0.01)) as pilot:
+            await first_line_has(pilot, label)
+            await pilot.press("t")
+            assert pilot.app.screen.tree_view.shown.flat
+
+
+async def test_answer_that_takes_longer_than_the_interval_is_said_and_keys_go_on_working():
+    comes = Event()
+
+    def second(_):
+        comes.wait(20)
+        return FEW[1]
+
+    def hurried():
+        return 20 * time.monotonic()
+
+    with FrameServer([FEW[0], second]).running() as server:
+        source = LiveSource(server.url, interval_s=0.25, clock=hurried)
+        async with shown(source) as pilot:
+            try:
+                await first_line_has(pilot, "STALE")
+                await pilot.press("t")
+                assert pilot.app.screen.tree_view.shown.flat
+            finally:
+                comes.set()
+            await first_line_has(pilot, "LIVE")
 
 
 # Files

@@ -80,6 +80,14 @@ def test_banner_says_paused_only_while_the_source_is_well():
     assert "DISCONNECTED" in text_of(lines(gone))
 
 
+@pytest.mark.parametrize(("width", "height"), [(78, 3), (100, ROOMY)])
+def test_banner_says_that_the_server_was_restarted(width, height):
+    frames = [frame_at(5), frame_at(6, boot="two")]
+    shown = lines(frames=frames, width=width, height=height)
+    assert "runs 4     server restarted" in text_of(shown).splitlines()[1]
+    assert inks_of(shown, "restarted") == {Ink.WARNING}
+
+
 def test_banner_of_a_recording_has_no_pace():
     replay = NOW._replace(status=Status(Link.REPLAY, "REPLAY 0:10/1:00 x2"))
     assert "every" not in text_of(lines(replay))

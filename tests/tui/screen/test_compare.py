@@ -133,6 +133,13 @@ async def test_help_lists_the_keys_that_have_a_meaning_here(compared):
         assert "copy the node's id" not in page(pilot)
 
 
+async def test_capital_t_offers_themes(compared):
+    async with compared() as pilot:
+        await pilot.press("T")
+        await pilot.pause(0.3)
+        assert "ansi-dark" in page(pilot) or "atom-one-dark" in page(pilot)
+
+
 async def test_ctrl_s_saves_the_comparison_as_svg(compared, tmp_path):
     async with compared() as pilot:
         await pilot.press("ctrl+s")

@@ -1,3 +1,4 @@
+import pytest
 from support.top_app import page, shown, text
 from support.top_pictures import text_of, view_of
 from support.top_scene import evictions_at, frame_at, life, node
@@ -5,7 +6,8 @@ from support.top_sources import Scripted
 
 from kvflow.frames import State
 from kvflow.tui.explain import why_evicted
-from kvflow.tui.screen.details import Details, draw
+from kvflow.tui.screen.details import draw
+from kvflow.tui.screen.main import MainScreen
 
 
 def drawn(frames, node_id, width=76):
@@ -61,12 +63,15 @@ def test_details_wrap_to_the_width():
     assert all(len(line) <= 40 for line in drawn([frame_at(1)], 11, 40).splitlines()[:6])
 
 
-async def test_enter_on_a_node_shows_its_details_and_escape_goes_back():
-    async with shown() as pilot:
+@pytest.mark.parametrize("key", ["escape", "enter", "d", "q"])
+async def test_enter_on_a_node_shows_its_details_and_a_key_closes_them_and_nothing_else(key):
+    async with shown(Scripted(life(2))) as pilot:
         await pilot.press("down", "enter")
         assert any("node #10" in line for line in text(pilot))
-        await pilot.press("escape")
-        assert not isinstance(pilot.app.screen, Details)
+        await pilot.press(key)
+        await pilot.pause()
+        assert pilot.app.is_running
+        assert isinstance(pilot.app.screen, MainScreen)
 
 
 async def test_details_keep_up_with_the_server():

@@ -1,8 +1,13 @@
+import pytest
+from support.top_app import shown
 from support.top_pictures import text_of, view_of
+from support.top_scene import life
+from support.top_sources import Scripted
 
 from kvflow.frames import State
-from kvflow.tui.screen.help import draw
+from kvflow.tui.screen.help import Help, draw
 from kvflow.tui.screen.keys import MAIN, names
+from kvflow.tui.screen.main import MainScreen
 
 
 def test_help_has_every_key_with_what_it_does():
@@ -26,3 +31,14 @@ def test_help_has_the_language_of_filters():
 
 def test_help_in_ascii_is_ascii():
     assert text_of(draw(view_of([], plain=True), MAIN)).isascii()
+
+
+@pytest.mark.parametrize("key", ["escape", "question_mark", "h", "f1", "q"])
+async def test_key_closes_help_and_nothing_else(key):
+    async with shown(Scripted(life(2))) as pilot:
+        await pilot.press("question_mark")
+        assert isinstance(pilot.app.screen, Help)
+        await pilot.press(key)
+        await pilot.pause()
+        assert pilot.app.is_running
+        assert isinstance(pilot.app.screen, MainScreen)

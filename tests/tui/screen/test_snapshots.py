@@ -1,13 +1,19 @@
 """What every view looks like. Look at the files; update with --snapshot-update."""
 
+import asyncio
+
 import pytest
+from support.recordings import recorded
 from support.svg_snapshot import SvgSnapshot, normalised
 from support.top_app import NARROW, ROOMY, WIDE, shown
-from support.top_scene import large_frame, life
+from support.top_scene import evictions_at, large_frame, life
 from support.top_sources import Scripted
 
 from kvflow.telemetry.model import Gpu, Host, Sample, ServerProcess
 from kvflow.tui.options import ScreenOptions
+from kvflow.tui.recording import Recording
+from kvflow.tui.replay import ReplaySource
+from kvflow.tui.screen.table import Table
 from kvflow.tui.source import Link, Status
 
 SIZES = {"80x24": NARROW, "120x40": WIDE, "200x60": ROOMY}
@@ -62,9 +68,22 @@ async def look(source=None, size=WIDE, keys=(), theme="kvflow", **other):
     async with shown(source, size, **other) as pilot:
         pilot.app.theme = theme
         await pilot.press(*keys)
-        await pilot.pause()
-        await pilot.app.animator.wait_until_complete()
-        return normalised(pilot.app.export_screenshot(simplify=True))
+        return await picture_of(pilot)
+
+
+async def picture_of(pilot):
+    await pilot.pause()
+    await pilot.app.animator.wait_until_complete()
+    return normalised(pilot.app.export_screenshot(simplify=True))
+
+
+async def play(pilot, source, seconds):
+    """Show one frame after the other."""
+    for second in seconds:
+        source.seek(second)
+        async with asyncio.timeout(20):
+            while pilot.app._store.frame is None or pilot.app._store.frame.seq != second + 1:
+                await pilot.pause(0.01)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -100,6 +119,23 @@ async def test_paused(pictures):
 
 async def test_server_gone(pictures):
     assert await look(Scripted(life(60), GONE)) == pictures
+
+
+async def test_recording_that_is_played(pictures, tmp_path):
+    recording = Recording(recorded(tmp_path / "scene.kvtrace", life(60)))
+    source = ReplaySource(recording, speed=4.0, clock=lambda: 0.0)
+    async with shown(source) as pilot:
+        await play(pilot, source, [0, *range(33, 43)])
+        assert await picture_of(pilot) == pictures
+
+
+async def test_eviction_that_is_regretted(pictures):
+    newest_first = reversed(evictions_at(59))
+    down = next(place for place, record in enumerate(newest_first) if record.regret)
+    async with shown() as pilot:
+        pilot.app.screen.query_one("#evicted", Table).focus()
+        await pilot.press(*["down"] * down, "enter")
+        assert await picture_of(pilot) == pictures
 
 
 async def test_empty(pictures):

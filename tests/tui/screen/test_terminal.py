@@ -58,6 +58,16 @@ def test_terminal_shows_the_tree_answers_keys_and_is_restored_by_quit(tmp_path, 
         assert not terminal.is_in_full_screen
 
 
+def test_terminal_shows_the_demo_until_quit(tmp_path):
+    with Terminal(tmp_path, shlex.join([str(KVFLOW), "top", "--demo"])) as terminal:
+        terminal.wait_for("radix tree")
+        terminal.wait_for("REPLAY")
+        terminal.wait_for("hits D")
+        terminal.press("q")
+        terminal.wait_for("ended with 0")
+        assert not terminal.is_in_full_screen
+
+
 def test_terminal_is_restored_by_sigterm(tmp_path, replay):
     with Terminal(tmp_path, replay) as terminal:
         terminal.wait_for("peer/planner")
