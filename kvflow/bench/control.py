@@ -135,12 +135,15 @@ class Control:
 async def steering(url: str, api_key: str | None = None) -> AsyncIterator[Control]:
     """Steer the server at a URL for as long as the context lasts."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    parsed = httpx2.URL(url)
     async with httpx2.AsyncClient(
-        base_url=url,
+        base_url=parsed,
         headers=headers,
         timeout=_ANSWER_S,
+        # Loading certificates takes longer than a request; plain HTTP has no use for them.
+        verify=parsed.scheme == "https",
         # A proxy of the environment has no way to this machine's loopback.
-        trust_env=not is_loopback(httpx2.URL(url).host),
+        trust_env=not is_loopback(parsed.host),
     ) as http:
         yield Control(http, url)
 

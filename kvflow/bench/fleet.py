@@ -1,6 +1,7 @@
 """The servers of a bench: how they are started, and all of them up side by side."""
 
 import contextlib
+import random
 import socket
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from kvflow.errors import KvflowError
 from kvflow.recipe.load import Loaded
 
 Narrate = Callable[[str], None]
+
+_PORTS = range(10_000, 20_000)
 
 
 @dataclass(slots=True)
@@ -154,10 +157,19 @@ def launches(
 
 
 def _free_port() -> socket.socket:
-    """A socket that holds a free port of loopback until it is closed."""
-    probe = socket.socket()
-    probe.bind(("127.0.0.1", 0))
-    return probe
+    """A socket that holds a free port of loopback until it is closed.
+
+    It is none that the system gives to whoever asks for any, nor one of those that SGLang looks
+    for its own among: between now and when SGLang listens lie minutes.
+    """
+    while True:
+        probe = socket.socket()
+        try:
+            probe.bind(("127.0.0.1", random.choice(_PORTS)))
+        except OSError:
+            probe.close()
+        else:
+            return probe
 
 
 @contextlib.contextmanager

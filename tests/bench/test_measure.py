@@ -248,7 +248,7 @@ async def test_turn_of_stock_sglang_is_traced_without_looks(setting):
 
 async def test_turn_on_a_server_that_hangs_says_which_call_waited(setting):
     with BenchServer(fault=lambda seen: "hang").running() as fake:
-        [trial] = await turns(fake, setting, block(), timeout_s=0.2)
+        [trial] = await turns(fake, setting, block(), timeout_s=2.0)
     assert trial.failure.startswith("call 0.0 (a): no answer")
 
 

@@ -202,7 +202,7 @@ def on_cpu(tmp_path, monkeypatch):
 
     def bench(hicache, full, repeats=2):
         setting = make_setting(tmp_path, link_ratio=None)
-        rig = LocalRig("cpu", "m", Access(timeout_s=0.5))
+        rig = LocalRig("cpu", "m", Access(timeout_s=2.0))
         with hicache.running(), full.running():
             stations = {"hicache": Station(hicache.url), "full": Station(full.url)}
             stage = CpuStage(rig, SideBySide(stations, {}), tmp_path / "link")
@@ -211,7 +211,7 @@ def on_cpu(tmp_path, monkeypatch):
         return outcome, stage
 
     monkeypatch.setattr(local, "recompute_seconds", one_call)
-    monkeypatch.setattr(local, "_IDLE_S", 0.2)
+    monkeypatch.setattr(local, "_IDLE_S", 2.0)
     return bench
 
 

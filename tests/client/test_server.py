@@ -240,8 +240,8 @@ async def test_ask_sglang_that_aborts_the_call_is_refused() -> None:
 
 async def test_ask_a_server_that_hangs_times_out() -> None:
     fake = FakeServer(fault=lambda seen: "hang")
-    async with reached(fake, timeout_s=0.3) as server:
-        with pytest.raises(TimedOutError, match=r"call 0\.3 \(planner\).*within 0\.3 s"):
+    async with reached(fake, timeout_s=2.0) as server:
+        with pytest.raises(TimedOutError, match=r"call 0\.3 \(planner\).*within 2 s"):
             await ask(server)
 
 
