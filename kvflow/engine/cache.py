@@ -255,7 +255,6 @@ class KvflowRadixCache(FencedRadixCache):
 
     def _run_ended(self, client: str, run: str) -> None:
         self.calls.prompts.run_ended(client, run)
-        for call in self.calls.in_flight():
-            call.run_is_over |= (call.tag.client, call.tag.run) == (client, run)
+        self.calls.run_ended(client, run)
         for tail in self.tails.pop_run(client, run):
             self.tree_core.conversation_ended(tail)

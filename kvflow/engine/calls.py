@@ -75,6 +75,7 @@ class Calls:
 
     def __init__(self, page_size: int) -> None:
         self._calls: dict[str, Call] = {}
+        self._of_run: dict[tuple[str, str], dict[str, Call]] = {}  # whose runs have not ended
         self._ended: list[Key] = []
         self.prompts = AgentPrompts(page_size)
         self.table = RunTable(on_end=self._ended.append)
@@ -139,7 +140,8 @@ class Calls:
         if prompt is not None:
             boundary, converses = self.prompts.read(tag, prompt, namespace)
         tail = Tail(tag.client, tag.agent, *namespace, tag.workflow, tag.run)
-        self._calls[call_id] = Call(call_id, tag, boundary, tail, converses)
+        call = self._calls[call_id] = Call(call_id, tag, boundary, tail, converses)
+        self._of_run.setdefault((tag.client, tag.run), {})[call_id] = call
         return self.table.arrive(tag, call_id)
 
     def _count(self, tag: Tag | None, bad: Iterable[hints.BadHint]) -> None:
@@ -156,12 +158,26 @@ class Calls:
         self._ended.clear()
         return ended
 
+    def run_ended(self, client: str, run: str) -> None:
+        """A run is over, in whatever workflows: its calls in flight outlive it. O(these)."""
+        for call in self._of_run.pop((client, run), {}).values():
+            call.run_is_over = True
+
     def finish(self, call_id: str) -> list[StepChange]:
         """A call has its answer. Nothing happens for an unknown one."""
-        self._calls.pop(call_id, None)
+        self._forget(call_id)
         return self.table.finish(call_id)
 
     def abort(self, call_id: str) -> list[StepChange]:
         """A call went away unanswered. Nothing happens for an unknown one."""
-        self._calls.pop(call_id, None)
+        self._forget(call_id)
         return self.table.abort(call_id)
+
+    def _forget(self, call_id: str) -> None:
+        call = self._calls.pop(call_id, None)
+        if call is None or call.run_is_over:
+            return
+        run = call.tag.client, call.tag.run
+        del self._of_run[run][call_id]
+        if not self._of_run[run]:
+            del self._of_run[run]

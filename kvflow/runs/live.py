@@ -65,6 +65,11 @@ class LiveRun:
         return self._given is None and self.walk is not None and self.walk.expects_next
 
     @property
+    def expects_only_next(self) -> bool:
+        """Whether it stands for such a run, and nothing else is expected of it."""
+        return self.expects_next and self.walk is not None and self.walk.expects_only_next
+
+    @property
     def over(self) -> bool:
         """Whether no call of it is in flight and none is expected."""
         return not self._calls and self._given is None and (self.walk is None or self.walk.ended)

@@ -14,7 +14,8 @@ from kvflow.runs.live import Key, LiveRun
 class _Client:
     runs: dict[Key, LiveRun] = field(default_factory=dict)  # by last event
     named: dict[str, dict[Key, LiveRun]] = field(default_factory=dict)  # by run name
-    expecting: dict[str, dict[Key, LiveRun]] = field(default_factory=dict)  # by workflow
+    # Those that stand for a run not begun, by workflow and by whether nothing else is expected.
+    expecting: dict[tuple[str, bool], dict[Key, LiveRun]] = field(default_factory=dict)
 
 
 class Roster:
@@ -63,9 +64,13 @@ class Roster:
         return next(iter(self._clients[client].runs.values()))
 
     def next_expected(self, client: str, workflow: str) -> LiveRun | None:
-        """The run of this workflow that has stood for one not begun for longest."""
-        known = self._clients.get(client)
-        return next(iter(known.expecting.get(workflow, {}).values()), None) if known else None
+        """The run of this workflow that has stood for one not begun for longest.
+
+        One that may itself go on only if there is no other.
+        """
+        expecting = self._clients[client].expecting if client in self._clients else {}
+        filed = expecting.get((workflow, True)) or expecting.get((workflow, False), {})
+        return next(iter(filed.values()), None)
 
     def add(self, live: LiveRun) -> None:
         """A run is live."""
@@ -84,11 +89,13 @@ class Roster:
 
     def note_expectation(self, live: LiveRun) -> None:
         """File the run as one that stands for a run not begun, or no longer."""
+        only_next = live.expects_only_next
+        self._expect_no_more(live.key, not only_next)
         if live.expects_next:
             expecting = self._clients[live.key.client].expecting
-            expecting.setdefault(live.key.workflow, {}).setdefault(live.key, live)
+            expecting.setdefault((live.key.workflow, only_next), {}).setdefault(live.key, live)
         else:
-            self._expect_no_more(live.key)
+            self._expect_no_more(live.key, only_next)
 
     def remove(self, live: LiveRun) -> None:
         """A run is no longer live; nothing of it stays."""
@@ -97,7 +104,8 @@ class Roster:
         del client.named[key.run][key]
         if not client.named[key.run]:
             del client.named[key.run]
-        self._expect_no_more(key)
+        self._expect_no_more(key, True)
+        self._expect_no_more(key, False)
         if not client.runs:
             del self._clients[key.client]
         self._silent_since.pop(key, None)
@@ -113,9 +121,9 @@ class Roster:
                 return
             yield key
 
-    def _expect_no_more(self, key: Key) -> None:
-        expecting = self._clients[key.client].expecting
-        if key in expecting.get(key.workflow, {}):
-            del expecting[key.workflow][key]
-            if not expecting[key.workflow]:
-                del expecting[key.workflow]
+    def _expect_no_more(self, key: Key, only_next: bool) -> None:
+        expecting, where = self._clients[key.client].expecting, (key.workflow, only_next)
+        if key in expecting.get(where, {}):
+            del expecting[where][key]
+            if not expecting[where]:
+                del expecting[where]

@@ -6,40 +6,9 @@ tokens on the arrows into it. Between two calls nothing moves, so steps stay wha
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from kvflow.graph import START, Arrow, Graph, edges
-
-
-@dataclass(slots=True)
-class _Moved:
-    """What a start moved, on balance: put back if none of its calls is answered."""
-
-    taken: dict[Arrow, None] = field(default_factory=dict)
-    given: dict[Arrow, None] = field(default_factory=dict)
-    ended: dict[str, "_Activation"] = field(default_factory=dict)  # fan-outs
-
-    def take(self, arrows: Iterable[Arrow]) -> None:
-        for arrow in arrows:
-            if arrow in self.given:
-                del self.given[arrow]
-            else:
-                self.taken[arrow] = None
-
-
-@dataclass(slots=True)
-class _Activation:
-    """One start of an agent, with the calls of its fan-out."""
-
-    room: int  # calls that may still come
-    number: int = 0  # among the starts of the run
-    finished: int = 0
-    over: bool = False  # a successor started: no more calls are expected
-    moved: _Moved = field(default_factory=_Moved)
-
-    @property
-    def due(self) -> bool:
-        return self.room > 0 and not self.over
+from kvflow.runs.activation import Activation, Moved, needed
 
 
 class Run:
@@ -61,7 +30,7 @@ class Run:
         self.unexpected = 0
         # A dict stands for an ordered set, here and below: its order is that of the events.
         self._tokens: dict[Arrow, None] = dict.fromkeys(graph.arrows(START))
-        self._activations: dict[str, _Activation] = {}
+        self._activations: dict[str, Activation] = {}
         self._last_start: dict[str, int] = {}
         self._starts = 0
         self._answered = False
@@ -84,8 +53,7 @@ class Run:
         """
         run = cls(graph)
         for name in done:
-            run._place(name)
-            run._put(name)
+            run._put(name, run._place(name))
             run._answered = True
         for name in running:
             run._activations[name] = run._place(name)
@@ -103,6 +71,14 @@ class Run:
         return not self.begun or any(target == START for _, target in self._tokens)
 
     @property
+    def expects_only_next(self) -> bool:
+        """Whether it stands for a run that has not begun, and nothing else is expected of it."""
+        if not self.begun:
+            return True
+        only_ends = bool(self._tokens) and all(target == START for _, target in self._tokens)
+        return only_ends and not self.in_flight and not self._due()
+
+    @property
     def ended(self) -> bool:
         """Whether nothing of it is in flight and nothing more is expected."""
         return not self.in_flight and not self._tokens and not self._due()
@@ -118,7 +94,7 @@ class Run:
         starts: its own tokens are consumed, the alternatives to those that it needed are cleared,
         the fan-outs of its predecessors are over. An agent that the graph did not expect starts all
         the same, as what happens is a fact; then all other tokens are cleared, unless calls are in
-        flight.
+        flight. If it needed one of these, that one's answer is no longer news to it.
 
         Returns:
             Whether the graph expected it.
@@ -149,36 +125,32 @@ class Run:
         """
         activation = self._depart(agent)
         activation.finished += 1
-        activation.moved = _Moved()
+        activation.late = min(activation.late, self.in_flight.get(agent, 0))
+        activation.moved.clear()
         self._answered = True
         self._settle(agent, activation)
 
     def abort(self, agent: str) -> None:
         """A call of the agent went away without an answer: it is as if it had not arrived.
 
-        If its start has other calls, one more may come. If it has none, the tokens that the start
-        moved go back, except into agents that have started since, and the fan-outs that it ended
-        go on. `unexpected` keeps what it counted.
+        If its start has other calls, one more may come, or none if two starts overlapped. If it
+        has none, the tokens that the start moved go back, except into agents that have started
+        since, and the fan-outs that it ended go on. `unexpected` keeps what it counted.
 
         Raises:
             ValueError: no call of the agent is in flight.
         """
         activation = self._depart(agent)
         if agent in self.in_flight or activation.finished:
-            activation.room += 1
+            activation.withdraw(self.graph.agents[agent].fan_out[1])
             self._settle(agent, activation)
-            return
-        del self._activations[agent]
-        self._drop(activation.moved.given)
-        for arrow in activation.moved.taken:
-            if not self._started_since(activation, arrow):
-                self._tokens[arrow] = None
-        for name, ended in activation.moved.ended.items():
-            ended.over = any(self._started_since(activation, a) for a in self.graph.arrows(name))
+        else:
+            del self._activations[agent]
+            self._undo(agent, activation)
 
     def follow(self) -> None:
         """The next run has begun under another name: this one no longer stands for it."""
-        self._leave(START, _Moved())
+        self._leave(START, Moved())
         self.graph = self.graph.once
 
     def _require(self, agent: str) -> None:
@@ -188,12 +160,12 @@ class Run:
     def _due(self) -> list[str]:
         return [name for name, activation in self._activations.items() if activation.due]
 
-    def _started_since(self, activation: _Activation, arrow: Arrow) -> bool:
+    def _started_since(self, activation: Activation, arrow: Arrow) -> bool:
         return self._last_start.get(arrow[1], 0) > activation.number
 
-    def _place(self, name: str) -> _Activation:
+    def _place(self, name: str) -> Activation:
         self._require(name)
-        activation = _Activation(room=0)
+        activation = Activation(room=0)
         self._begin_again(name, activation.moved)
         if not self.graph.is_ready(name, self._tokens):
             self._drop(self.graph.arrows(START))
@@ -202,15 +174,18 @@ class Run:
 
     def _start(self, agent: str) -> None:
         self._starts += 1
-        activation = _Activation(self.graph.agents[agent].fan_out[1] - 1, self._starts)
+        activation = Activation(self.graph.agents[agent].fan_out[1] - 1, self._starts)
         if agent in self.in_flight:
             # Two starts overlap. Which of their calls is answered, and which aborted, is not
             # known, so both stand or are undone together.
             before = self._activations[agent]
             activation.finished, activation.moved = before.finished, before.moved
+            activation.late = self.in_flight[agent] if before.over else before.late
         moved = activation.moved
         self._begin_again(agent, moved)
         expected = self.graph.is_ready(agent, self._tokens)
+        if not expected:
+            self._go_ahead(agent, moved)
         self._leave(agent, moved)
         self.unexpected += not expected
         if not expected and not self.in_flight:
@@ -220,7 +195,35 @@ class Run:
         self._last_start[agent] = self._starts
         self._activations[agent] = activation
 
-    def _begin_again(self, agent: str, moved: _Moved) -> None:
+    def _undo(self, agent: str, activation: Activation) -> None:
+        moved = activation.moved
+        self._drop(moved.given)
+        for arrow in moved.taken:
+            if not self._started_since(activation, arrow):
+                self._tokens[arrow] = None
+        for name, ended in moved.ended.items():
+            ended.over = any(self._started_since(activation, a) for a in self.graph.arrows(name))
+        for source in self._predecessors(agent):
+            ahead = self._activations[source].ahead if source in self._activations else {}
+            for arrow in [arrow for arrow, by in ahead.items() if by is moved]:
+                if not self._started_since(activation, arrow):
+                    del ahead[arrow]
+        moved.clear()
+
+    def _go_ahead(self, agent: str, moved: Moved) -> None:
+        """It starts before those in flight that it needs are done: they will give it nothing."""
+        before = dict.fromkeys(name for name in self._predecessors(agent) if name in self.in_flight)
+        tokens = {*self._tokens, *((name, agent) for name in before)}
+        need = needed(self.graph.agents[agent].trigger, agent, tokens)
+        for name in before:
+            arrow = (name, agent)
+            if need is None or arrow in need:
+                others = self._alternatives(name)
+                ruled_out = [*others, (name, START)] if arrow in others else [arrow]
+                for out in ruled_out:
+                    self._activations[name].ahead.setdefault(out, moved)
+
+    def _begin_again(self, agent: str, moved: Moved) -> None:
         """With `repeat`: START finishes if that, and only that, lets the agent start."""
         taken = self._taken_by(START)
         if not taken or self.graph.is_ready(agent, self._tokens):
@@ -233,7 +236,7 @@ class Run:
             self._tokens |= dict.fromkeys(entries)
             moved.given |= dict.fromkeys(entries)
 
-    def _leave(self, target: str, moved: _Moved) -> None:
+    def _leave(self, target: str, moved: Moved) -> None:
         """The target starts: its tokens go, and so do those that its start rules out."""
         taken = self._taken_by(target)
         self._drop(taken)
@@ -244,12 +247,14 @@ class Run:
         """Tokens on arrows into the target, and on the alternatives that its start rules out."""
         taken: dict[Arrow, None] = {}
         for arrow in [arrow for arrow in self._tokens if arrow[1] == target]:
-            source = arrow[0]
-            choices = [(source, out.target) for out in self.graph.out(source) if out.p is not None]
+            choices = self._alternatives(arrow[0])
             taken[arrow] = None
             if target == START or (arrow in choices and self._must_have_come(arrow)):
-                taken.update(dict.fromkeys([*choices, (source, START)]))
+                taken.update(dict.fromkeys([*choices, (arrow[0], START)]))
         return [arrow for arrow in taken if arrow in self._tokens]
+
+    def _alternatives(self, source: str) -> list[Arrow]:
+        return [(source, out.target) for out in self.graph.out(source) if out.p is not None]
 
     def _must_have_come(self, arrow: Arrow) -> bool:
         """Whether its target cannot start without it: else the source may have chosen otherwise."""
@@ -260,14 +265,14 @@ class Run:
             return filter(self.graph.is_terminal, self.graph.agents)
         return [edge.source for edge in edges(self.graph.agents[target].trigger)]
 
-    def _end_fan_outs(self, agents: Iterable[str], moved: _Moved) -> None:
+    def _end_fan_outs(self, agents: Iterable[str], moved: Moved) -> None:
         for agent in agents:
             other = self._activations.get(agent)
-            if other is not None and other.due:
+            if other is not None and not other.over:
                 other.over = True
                 moved.ended[agent] = other
 
-    def _depart(self, agent: str) -> _Activation:
+    def _depart(self, agent: str) -> Activation:
         if agent not in self.in_flight:
             raise ValueError(f"no call of {agent!r} is in flight")
         self.in_flight[agent] -= 1
@@ -275,13 +280,17 @@ class Run:
             del self.in_flight[agent]
         return self._activations[agent]
 
-    def _settle(self, agent: str, activation: _Activation) -> None:
+    def _settle(self, agent: str, activation: Activation) -> None:
         enough = activation.finished >= self.graph.agents[agent].fan_out[0] or not activation.due
         if activation.finished and enough and agent not in self.in_flight:
-            self._put(agent)
+            self._put(agent, activation)
 
-    def _put(self, agent: str) -> None:
-        self._tokens |= dict.fromkeys(self.graph.arrows(agent))
+    def _put(self, agent: str, activation: Activation) -> None:
+        for arrow in self.graph.arrows(agent):
+            if (by := activation.ahead.pop(arrow, None)) is None:
+                self._tokens[arrow] = None
+            else:
+                by.take([arrow])
 
     def _drop(self, arrows: Iterable[Arrow]) -> None:
         for arrow in arrows:

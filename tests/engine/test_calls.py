@@ -1,10 +1,14 @@
+import sys
 from array import array
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.calm import calm
+from support.run_table import contents
 from support.tags import by
 
 from kvflow.engine.calls import Calls
@@ -19,6 +23,24 @@ RECIPE = Recipe.model_validate(
         "repeat": True,
     }
 )
+
+
+def lines_run(function: Callable[..., object], *args: object) -> int:
+    """How many lines of Python a call of it executes."""
+    lines = 0
+
+    def count(_: Any, event: str, __: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        function(*args)
+    finally:
+        sys.settrace(before)
+    return lines
 
 
 def boundary(calls: Calls, call_id: str = "c") -> int | None:
@@ -181,3 +203,44 @@ def test_nothing_is_learned_from_a_call_that_is_refused():
     assert boundary(calls, "refused") is None
     calls.arrive("next", by("a", run="next"), [*PROMPT, 9])
     assert boundary(calls, "next") == len(PROMPT)
+
+
+def test_end_of_a_run_tells_its_calls_in_flight_and_nobody_elses():
+    calls = Calls(1)
+    for call_id, run, client in (("c", "r", "app"), ("d", "s", "app"), ("e", "r", "other")):
+        calls.arrive(call_id, by("a", run=run, client=client), PROMPT)
+    calls.run_ended("app", "r")
+    assert [call.id for call in calls.in_flight() if call.run_is_over] == ["c"]
+
+
+def test_end_of_a_run_tells_nothing_to_calls_that_come_later_under_its_name():
+    calls = Calls(1)
+    calls.arrive("old", by("a"), PROMPT)
+    calls.run_ended("app", "run")
+    calls.arrive("new", by("a"), PROMPT)
+    calls.finish("old")
+    assert [call.run_is_over for call in calls.in_flight()] == [False]
+    calls.run_ended("app", "run")
+    assert [call.run_is_over for call in calls.in_flight()] == [True]
+
+
+def test_end_of_a_run_costs_the_same_however_many_calls_of_others_are_in_flight():
+    costs = []
+    for count in (1, 100):
+        calls = Calls(1)
+        for number in range(count):
+            calls.arrive(f"c{number}", by("a", run=f"r{number}"), PROMPT)
+        costs.append(lines_run(calls.run_ended, "app", "r0"))
+    assert costs[0] == costs[1]
+
+
+@pytest.mark.parametrize("end", ["finish", "abort"])
+def test_calls_that_are_over_leave_nothing_behind_whether_their_run_ended_before_or_not(end):
+    calls = Calls(1)
+    before = contents(calls, set())
+    for run in ("ends", "stays"):
+        calls.arrive(run, by("a", run=run), None)
+    calls.run_ended("app", "ends")
+    for run in ("ends", "stays"):
+        getattr(calls, end)(run)
+    assert contents(calls, set()) == before

@@ -1,6 +1,10 @@
 """Calls that go away without an answer."""
 
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.run_table import contents
 from support.step_oracles import peer, sequence
 from support.walks import choice, parallel, walk
@@ -139,7 +143,59 @@ def test_abort_after_one_of_two_overlapping_starts_was_answered_stands() -> None
     run.arrive("a1")
     run.finish("a1")
     run.abort("a1")
-    assert run.steps() == {"a0": FAR, "a1": 1, "a2": 1}
+    assert run.steps() == {"a0": FAR, "a1": FAR, "a2": 1}
+
+
+def test_abort_of_a_call_that_was_retried_meanwhile_lets_the_run_end() -> None:
+    run = walk(Run(sequence(2)), ["a0"])
+    for event in (run.arrive, run.arrive, run.abort, run.finish):
+        event("a1")
+    assert run.ended
+
+
+def test_abort_of_a_whole_fan_out_that_was_retried_meanwhile_awaits_no_more() -> None:
+    run = Run(Graph([Agent("a", fan_out=(2, 2)), Agent("b", Edge("a"))]))
+    for event in (*[run.arrive] * 4, *[run.abort] * 2, *[run.finish] * 2):
+        event("a")
+    assert run.steps() == {"a": FAR, "b": 1}
+
+
+def test_abort_of_the_rest_of_the_last_round_leaves_room_in_this_one() -> None:
+    entry = Agent("a", Either((Edge(START), Edge("b"))), (1, 3))
+    run = Run(Graph([entry, Agent("b", Edge("a"))]))
+    run.arrive("a")
+    walk(run, ["a", "b"])  # without waiting for the first call
+    run.arrive("a")
+    run.abort("a")
+    unexpected = run.unexpected
+    assert [run.arrive("a") for _ in range(3)] == [True, True, False]
+    assert run.unexpected == unexpected + 1
+
+
+def test_abort_of_the_last_in_a_full_fan_out_whose_successor_started_lets_the_run_end() -> None:
+    run = Run(Graph([Agent("w", fan_out=(1, 2)), Agent("join", Edge("w"))]))
+    run.arrive("w")
+    walk(run, ["w", "join"])
+    run.abort("w")
+    assert run.ended
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(1, 4), st.lists(st.sampled_from([Run.arrive, Run.arrive, Run.finish, Run.abort]))
+)
+def test_fan_out_after_any_calls_awaits_what_its_starts_lack(
+    most: int, events: list[Callable[[Run, str], object]]
+) -> None:
+    """An agent that is called again and again, its starts overlapping or one after the other."""
+    run = walk(Run(Graph([Agent("a"), Agent("b", Edge("a"), (1, most))])), ["a"])
+    calls = 0
+    for event in events:
+        if event is Run.arrive or run.in_flight:
+            event(run, "b")
+            calls += {Run.arrive: 1, Run.abort: -1}.get(event, 0)
+        awaited = calls == 0 or calls % most > 0
+        assert run.steps()["b"] == (0 if run.in_flight else 1 if awaited else FAR)
 
 
 def test_memory_of_one_run_after_many_rounds_is_that_of_a_few() -> None:
@@ -153,5 +209,21 @@ def test_memory_of_one_run_after_many_rounds_is_that_of_a_few() -> None:
             walk(run, ["a", "b"])
             for event in (run.arrive, run.arrive, run.abort, run.finish):
                 event("b")
+        sizes.append(contents(run, set()))
+    assert sizes[0] == sizes[1]
+
+
+def test_memory_of_one_run_after_many_calls_without_an_answer_is_that_of_a_few() -> None:
+    """Invariant 39."""
+    agents = [Agent("a", Either((Edge(START), Edge("b"))), (1, 2)), Agent("b", Edge("a"), (1, 2))]
+    sizes = []
+    for rounds in (3, 100):
+        run = Run(Graph(agents))
+        run.arrive("a")
+        for _ in range(rounds):
+            run.arrive("b")
+            run.abort("a")
+            run.arrive("a")
+            run.abort("b")
         sizes.append(contents(run, set()))
     assert sizes[0] == sizes[1]

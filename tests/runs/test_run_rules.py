@@ -4,7 +4,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.step_oracles import TokenGame, fixpoint, graphs
 
-from kvflow.graph import START, Graph
+from kvflow.graph import START, Arrow, Graph
 from kvflow.runs import Run
 
 
@@ -18,6 +18,7 @@ class PlainRun:
         self.seen = dict.fromkeys(graph.agents, 0)  # calls since the agent's last start
         self.finished = dict.fromkeys(graph.agents, 0)
         self.open: set[str] = set()  # agents whose fan-out may go on
+        self.skipped: set[Arrow] = set()  # on which the calls in flight will put no token
 
     def arrive(self, agent: str) -> bool:
         expected = True
@@ -34,6 +35,9 @@ class PlainRun:
 
     def _start(self, agent: str) -> bool:
         expected = self.game.is_ready(agent)
+        if not expected:
+            self.skipped |= self._not_waited_for(agent)
+        self.skipped -= self.game.arrows(agent)
         if self.game.start(agent):
             self._end_those_before(START)
         self._end_those_before(agent)
@@ -46,6 +50,18 @@ class PlainRun:
             self.finished[agent] = 0
         return expected
 
+    def _not_waited_for(self, agent: str) -> set[Arrow]:
+        """Arrows from calls in flight without which the agent could not start even later on."""
+        coming = {(name, agent) for name in self.flying if (name, agent) in self.game.arrows(name)}
+        arrows: set[Arrow] = set()
+        for arrow in coming:
+            without = TokenGame(self.graph, (self.game.tokens | coming) - {arrow})
+            rivals = {out.target for out in self.graph.out(arrow[0]) if out.p is not None}
+            if not without.holds(agent):
+                ruled_out = {*rivals, START} if agent in rivals else {agent}
+                arrows |= {(arrow[0], target) for target in ruled_out}
+        return arrows
+
     def _end_those_before(self, target: str) -> None:
         self.open -= {name for name in self.open if (name, target) in self.game.arrows(name)}
 
@@ -54,7 +70,16 @@ class PlainRun:
         self.finished[agent] += 1
         enough = self.finished[agent] >= self.graph.agents[agent].fan_out[0]
         if agent not in self.flying and (enough or agent not in self.open):
+            held_before = self.game.tokens & self.skipped
             self.game.finish(agent)
+            self.game.tokens -= self.skipped & self.game.arrows(agent) - held_before
+            self.skipped -= self.game.arrows(agent)
+
+    def only_next(self) -> bool:
+        """Whether nothing but a run that has not begun is expected."""
+        begun = bool(self.flying) or any(self.finished.values()) or any(self.seen.values())
+        ends = {target for _, target in self.game.tokens}
+        return not begun or (ends == {START} and not self.flying and not self.open)
 
     def steps(self) -> dict[str, int]:
         return fixpoint(self.graph, self.game.tokens, self.flying, self.open)
@@ -77,6 +102,7 @@ def test_run_any_calls_in_any_order_equal_the_plain_rules(
                 agent = data.draw(st.sampled_from(list(graph.agents)))
             assert run.arrive(agent) == plain.arrive(agent)
         assert run.steps() == plain.steps()
+        assert run.expects_only_next == plain.only_next()
 
 
 @st.composite

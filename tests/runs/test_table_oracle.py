@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.run_table import Driver, driver
 from support.step_oracles import graphs
 
-from kvflow.graph import MAX_STEPS, Graph
+from kvflow.graph import MAX_STEPS, Agent, Edge, Graph
 from kvflow.hints import Tag
 from kvflow.runs import Limits
 from kvflow.runs.live import Key, LiveRun
@@ -53,7 +53,8 @@ class Oracle:
     def __init__(self, silent_ticks: int) -> None:
         self.graphs: dict[tuple[str, str], Graph] = {}
         self.lives: list[LiveRun] = []
-        self.awaiting: list[LiveRun] = []  # those that expect the next run, in that order
+        # Those that expect the next run, in that order, and whether nothing else.
+        self.awaiting: list[tuple[LiveRun, bool]] = []
         self.last_event: dict[Key, int] = {}
         self.now, self.silent_ticks = 0, silent_ticks
 
@@ -67,8 +68,9 @@ class Oracle:
             self.lives.append(live)
         graph = self.graphs.get(key[:2])
         if graph is not None and live.lacks_walk(tag, graph):
-            expected = [o for o in self.awaiting if o.key[:2] == key[:2] and o is not live]
-            for other in expected[:1]:
+            expected = [e for e in self.awaiting if e[0].key[:2] == key[:2] and e[0] is not live]
+            expected.sort(key=lambda e: not e[1])
+            for other, _ in expected[:1]:
                 assert other.walk is not None
                 if other.walk.begun:
                     other.walk.follow()
@@ -114,9 +116,9 @@ class Oracle:
         if touched is not None:
             self.last_event[touched.key] = self.now
         self.lives = [live for live in self.lives if not live.over]
-        expecting = [live for live in self.lives if live.expects_next]
-        self.awaiting = [live for live in self.awaiting if live in expecting]
-        self.awaiting += [live for live in expecting if live not in self.awaiting]
+        expecting = [(live, live.expects_only_next) for live in self.lives if live.expects_next]
+        self.awaiting = [entry for entry in self.awaiting if entry in expecting]
+        self.awaiting += [entry for entry in expecting if entry not in self.awaiting]
 
     def steps(self) -> dict[tuple[str, str], int]:
         least: dict[tuple[str, str], int] = {}
@@ -133,6 +135,8 @@ class Oracle:
 
 
 CLIENTS, WORKFLOWS, RUNS = ("app", "other"), ("w", "v"), ("r1", "r2", "r3")
+APP, W, A_OR_B = st.just("app"), st.just("w"), st.sampled_from("ab")
+MAY_GO_ON = Graph([Agent("a"), Agent("b", Edge("a", 0.5))], repeat=True)
 
 
 @st.composite
@@ -192,6 +196,26 @@ def test_table_any_interleaving_equals_all_live_runs_recomputed(
     for client, agent, steps in d.table.steps():
         assert d.table.least(client, agent) == steps
         assert d.table.waiting(client, agent) == oracle.waiting(client, agent)
+
+
+@settings(max_examples=120)
+@given(st.lists(st.builds(Tag, APP, W, st.sampled_from(RUNS), A_OR_B, final=st.booleans())))
+def test_table_runs_that_may_go_on_and_runs_that_are_over_give_way_as_recomputed(
+    turns: list[Tag],
+) -> None:
+    """Each turn a run calls, or has the answer to the call before."""
+    d, oracle = driver(MAY_GO_ON), Oracle(silent_ticks=2)
+    oracle.graphs["app", "w"] = MAY_GO_ON
+    in_flight: dict[str, str] = {}
+    for number, tag in enumerate(turns):
+        if (call_id := in_flight.pop(tag.run, None)) is not None:
+            d.finish(call_id)
+            oracle.depart(call_id, "finish")
+        else:
+            in_flight[tag.run] = f"c{number}"
+            d.apply(d.table.arrive(tag, f"c{number}"))
+            oracle.arrive(tag, f"c{number}")
+        assert d.known == oracle.steps()
 
 
 @settings(max_examples=60)

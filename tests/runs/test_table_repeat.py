@@ -97,3 +97,39 @@ def test_repeat_run_that_comes_to_give_its_own_steps_stands_for_no_next_one() ->
     d.call("a1", steps={"x": 3})
     assert [view.is_expected for view in d.table.runs()] == [False]
     assert d.steps() == {"x": 3}
+
+
+def test_repeat_next_run_takes_the_place_of_a_closed_run_before_that_of_one_that_may_go_on() -> (
+    None
+):
+    d = driver(peer(repeat=True))
+    for agent in ("planner", "executor", "expresser"):
+        for call_id in [d.arrive(agent, run) for run in ("goes on", "closes")]:
+            d.finish(call_id)
+    d.call("reviewer", "goes on")
+    d.call("reviewer", "closes", final=True)
+    d.arrive("planner", "next")
+    d.arrive("expresser", "goes on")
+    assert [view.run for view in d.table.runs()] == ["next", "goes on"]
+    assert d.table.counters.unexpected == 0
+
+
+def test_repeat_next_run_takes_the_place_of_one_out_of_agents_before_one_that_may_go_on() -> None:
+    d = driver(Graph([Agent("router"), Agent("expert", Edge("router", 0.5))], repeat=True))
+    for call_id in [d.arrive("router", run) for run in ("goes on", "runs out")]:
+        d.finish(call_id)
+    d.call("expert", "runs out")
+    d.arrive("router", "next")
+    d.arrive("expert", "goes on")
+    assert [view.run for view in d.table.runs()] == ["next", "goes on"]
+    assert d.table.counters.unexpected == 0
+
+
+def test_repeat_next_run_takes_the_place_of_the_run_that_was_over_first() -> None:
+    d = driver(peer(repeat=True))
+    for run in ("late", "early"):
+        d.call("planner", run)
+    for run in ("early", "late"):
+        d.call("planner", run, final=True)
+    d.arrive("planner", "next")
+    assert [view.run for view in d.table.runs()] == ["late", "next"]

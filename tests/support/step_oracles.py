@@ -136,7 +136,7 @@ class TokenGame:
 
     def is_ready(self, name: str) -> bool:
         """Whether the agent may start now, by START's next finish if need be."""
-        return self._holds(name) or self._begun_again()._holds(name)
+        return self.holds(name) or self._begun_again().holds(name)
 
     def ready(self) -> list[str]:
         """Agents that may start now."""
@@ -144,7 +144,7 @@ class TokenGame:
 
     def start(self, name: str) -> bool:
         """Consume the agent's tokens; first START's, if it is only ready by them: then True."""
-        begins_again = not self._holds(name) and self.is_ready(name)
+        begins_again = not self.holds(name) and self.is_ready(name)
         if begins_again:
             self.tokens = self._begun_again().tokens
         self._consume(name)
@@ -161,7 +161,8 @@ class TokenGame:
             (name, out.target) for out in self.graph.out(name)
         }
 
-    def _holds(self, name: str) -> bool:
+    def holds(self, name: str) -> bool:
+        """Whether the tokens as they are let the agent start."""
         return _eval(self.graph.agents[name].trigger, name, self.tokens, _FAR) == 0
 
     def _begun_again(self) -> "TokenGame":
@@ -177,5 +178,5 @@ class TokenGame:
             self.tokens.discard((source, target))
             rivals = {out.target for out in self.graph.out(source) if out.p is not None}
             others = TokenGame(self.graph, before - {(source, target)})
-            if target == START or (target in rivals and not others._holds(target)):
+            if target == START or (target in rivals and not others.holds(target)):
                 self.tokens -= {(source, rival) for rival in (*rivals, START)}
