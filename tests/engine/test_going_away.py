@@ -15,7 +15,7 @@ from kvflow.policy import trust
 
 pytestmark = pytest.mark.engine
 
-TIMES = 1000
+TIMES, FEWER_TIMES = 1000, 200
 LOOK_EVERY = 50
 
 
@@ -28,8 +28,9 @@ def all_hints_are_believed(monkeypatch):
 class Scene(GoingRound):
     """One call at a time is brought into a state, and then goes away."""
 
-    def __init__(self) -> None:
-        super().__init__(1, "full", max_defer=2)
+    def __init__(self, page: int = 1) -> None:
+        room = 2 * max(64, 4 * page) + max(64, 3 * page)  # two prefixes, and pages for two calls
+        super().__init__(page, "full", tokens=room, max_defer=2)
         self.turn = 0
         for agent in range(AGENTS):
             self.serve(agent)
@@ -50,9 +51,21 @@ class Scene(GoingRound):
         """It runs and joins a prefetch that has not arrived."""
         self._prefetch_behind_a_running_call()
         req = self.arrive(self.turn)
-        while req in self.mini.waiting_queue:
+        for _ in range(3):  # as often as it may be passed over, and once more
             self.mini.prefill()
+        assert req in self.mini.running
         assert self.cache.tree_core.is_arriving(req.last_node)
+        return req
+
+    def loading_for_itself(self) -> Any:
+        """It runs, and what it has loaded has not been acknowledged."""
+        self.mini.drain()
+        self.turn = self.absent()
+        req = self.arrive(self.turn)
+        self.mini.prefill()
+        assert req in self.mini.running
+        assert self.mini.hits[-1][2] > 0
+        assert self.cache.ongoing_load_back
         return req
 
     def running(self) -> Any:
@@ -71,12 +84,9 @@ class Scene(GoingRound):
         self.cache.check_hicache_events()
         self.mini.prefill()
         self.turn += 1
-        if not self.cache.tree_core.is_prefetching(self._end_of(self.turn)):
+        if not self.cache.tree_core.is_prefetching(self.end_of(self.turn)):
             self.cache.check_hicache_events()  # in the first pass it gave way to the call
-        assert self.cache.tree_core.is_prefetching(self._end_of(self.turn))
-
-    def _end_of(self, agent: int) -> Any:
-        return self.cache.tree_core.ranks.end(("app", f"a{agent % AGENTS}", None, None))
+        assert self.cache.tree_core.is_prefetching(self.end_of(self.turn))
 
 
 def nothing_is_left(scene: Scene) -> None:
@@ -92,9 +102,11 @@ def nothing_is_left(scene: Scene) -> None:
     assert not any(view.in_flight for view in cache.calls.table.runs())
 
 
-def go_away(state: str, how: Callable[[Scene, Any], None], seed: int) -> Scene:
-    scene, rng = Scene(), random.Random(seed)
-    for number in range(TIMES):
+def go_away(
+    state: str, how: Callable[[Scene, Any], None], seed: int, page: int = 1, times: int = TIMES
+) -> Scene:
+    scene, rng = Scene(page), random.Random(seed)
+    for number in range(times):
         scene.turn = rng.randrange(AGENTS)
         req = getattr(scene, state)()
         how(scene, req)
@@ -106,6 +118,10 @@ def go_away(state: str, how: Callable[[Scene, Any], None], seed: int) -> Scene:
     return scene
 
 
+def abort(scene: Scene, req: Any) -> None:
+    scene.mini.abort(req)
+
+
 def prefetch_still_works(scene: Scene) -> None:
     before = scene.outcomes.issued
     for turn in range(2 * AGENTS):
@@ -115,13 +131,23 @@ def prefetch_still_works(scene: Scene) -> None:
     assert all(there >= 0.75 * scene.fixed for _, there, _ in scene.mini.hits[-AGENTS:])
 
 
-@pytest.mark.parametrize("state", ["waiting", "deferred", "loading", "running"])
+STATES = ["waiting", "deferred", "loading", "loading_for_itself", "running"]
+
+
+@pytest.mark.parametrize("state", STATES)
 def test_call_that_goes_away_leaves_nothing(state):
-    scene = go_away(state, lambda scene, req: scene.mini.abort(req), seed=1)
+    scene = go_away(state, abort, seed=1)
     prefetch_still_works(scene)
 
 
-@pytest.mark.parametrize("state", ["loading", "running"])
+@pytest.mark.parametrize("page", [16, 64])
+@pytest.mark.parametrize("state", STATES)
+def test_call_that_goes_away_leaves_nothing_whatever_the_page(state, page):
+    scene = go_away(state, abort, seed=4, page=page, times=FEWER_TIMES)
+    prefetch_still_works(scene)
+
+
+@pytest.mark.parametrize("state", ["loading", "loading_for_itself", "running"])
 def test_call_that_is_retracted_comes_back_and_leaves_nothing(state):
     scene = go_away(state, lambda scene, req: scene.mini.retract(req), seed=2)
     prefetch_still_works(scene)
