@@ -147,7 +147,7 @@ def test_call_that_goes_away_leaves_nothing_whatever_the_page(state, page):
     prefetch_still_works(scene)
 
 
-@pytest.mark.parametrize("state", ["loading", "loading_for_itself", "running"])
+@pytest.mark.parametrize("state", ["loading", "running"])
 def test_call_that_is_retracted_comes_back_and_leaves_nothing(state):
     scene = go_away(state, lambda scene, req: scene.mini.retract(req), seed=2)
     prefetch_still_works(scene)
