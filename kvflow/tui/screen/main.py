@@ -1,6 +1,6 @@
 """The main screen: banner, charts, the tree or the workflow, and the tables beside it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -155,7 +155,7 @@ class MainScreen(Inked, Screen[None]):
         if self.tree_view.display:
             self.tree_view.catch_up()  # before anything is painted
         roomy = width >= _ROOMY_COLUMNS and height >= _ROOMY_LINES
-        self._wear(
+        self.wear(
             {
                 "-narrow": narrow,
                 "-tall": height >= _LEAST_LINES["machine"],
@@ -164,14 +164,6 @@ class MainScreen(Inked, Screen[None]):
             }
         )
         self.call_after_refresh(self._again)
-
-    def _wear(self, classes: Mapping[str, bool]) -> None:
-        """Change classes at once: for each change all that is on the screen is styled again."""
-        before = self.classes
-        for name, wears in classes.items():
-            self.set_class(wears, name, update=False)
-        if self.classes != before:
-            self.update_node_styles()
 
     def _zoom(self) -> None:
         """Hide whatever the maximised panel is to have the room of."""

@@ -1,6 +1,6 @@
 """From ink to Textual's styles: the one place where a meaning becomes a colour."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -21,6 +21,18 @@ class Inked(Widget):
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"ink--{ink}" for ink in Ink}
+
+    def wear(self, classes: Mapping[str, bool]) -> None:
+        """Change classes at once: for each change all that is on the screen is styled again.
+
+        Args:
+            classes: whether it is to have each of them; it keeps all others.
+        """
+        before = self.classes
+        for name, wears in classes.items():
+            self.set_class(wears, name, update=False)
+        if self.classes != before:
+            self.update_node_styles()
 
 
 class Painted(Widget):
