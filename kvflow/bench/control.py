@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import httpx2
 import msgspec
 
+from kvflow.client.http import new_client
 from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable
 from kvflow.frames import Frame, Traffic
-from kvflow.loopback import is_loopback
 from kvflow.recipe.model import Mode
 
 Counts = Mapping[str, float]
@@ -134,17 +134,7 @@ class Control:
 @asynccontextmanager
 async def steering(url: str, api_key: str | None = None) -> AsyncIterator[Control]:
     """Steer the server at a URL for as long as the context lasts."""
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    parsed = httpx2.URL(url)
-    async with httpx2.AsyncClient(
-        base_url=parsed,
-        headers=headers,
-        timeout=_ANSWER_S,
-        # Loading certificates takes longer than a request; plain HTTP has no use for them.
-        verify=parsed.scheme == "https",
-        # A proxy of the environment has no way to this machine's loopback.
-        trust_env=not is_loopback(parsed.host),
-    ) as http:
+    async with new_client(url, api_key, _ANSWER_S) as http:
         yield Control(http, url)
 
 

@@ -140,7 +140,7 @@ def launches(
     taken: list[socket.socket] = []
     with contextlib.ExitStack() as held:
         for arm in arms:
-            taken.append(held.enter_context(_free_port()))
+            taken.append(held.enter_context(free_port()))
             tokens = pools.limit if arm.name == "limit" else pools.pressed
             pool = () if tokens is None else ("--max-total-tokens", str(tokens))
             options = Options(
@@ -156,7 +156,7 @@ def launches(
     return found
 
 
-def _free_port() -> socket.socket:
+def free_port() -> socket.socket:
     """A socket that holds a free port of loopback until it is closed.
 
     It is none that the system gives to whoever asks for any, nor one of those that SGLang looks

@@ -1,4 +1,4 @@
-"""HTTP with errors a person can read. The only module that knows the HTTP library."""
+"""HTTP with errors a person can read, and the one way in which its library is set up."""
 
 import asyncio
 import json
@@ -69,17 +69,7 @@ class Http:
         parsed = _parse(url)
         self.url = str(parsed).rstrip("/")
         self._timeout_s = timeout_s
-        with _proxy_explained():
-            self._client = httpx2.AsyncClient(
-                base_url=self.url,
-                headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
-                timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),
-                limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
-                # Loading certificates takes longer than a request; plain HTTP has no use for them.
-                verify=parsed.scheme == "https",
-                # A proxy of the environment has no way to this machine's loopback.
-                trust_env=not is_loopback(parsed.host),
-            )
+        self._client = new_client(self.url, api_key, timeout_s)
 
     async def __aenter__(self) -> Self:
         await self._client.__aenter__()
@@ -168,6 +158,26 @@ class Http:
             )
         if not response.is_success:
             raise RefusedError(f"{what}: HTTP {status}", status, _message(response.text))
+
+
+def new_client(url: str, api_key: str | None, timeout_s: float) -> httpx2.AsyncClient:
+    """The HTTP library's client for a server, as all of kvflow's requests want it.
+
+    Raises:
+        UsageError: a proxy of the environment is of no use.
+    """
+    parsed = httpx2.URL(url)
+    with _proxy_explained():
+        return httpx2.AsyncClient(
+            base_url=parsed,
+            headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
+            timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),
+            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
+            # Loading certificates takes longer than a request; plain HTTP has no use for them.
+            verify=parsed.scheme == "https",
+            # A proxy of the environment has no way to this machine's loopback.
+            trust_env=not is_loopback(parsed.host),
+        )
 
 
 @contextmanager

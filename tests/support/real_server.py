@@ -3,8 +3,6 @@
 import contextlib
 import json
 import os
-import random
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -13,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from kvflow.bench.fleet import free_port
 from kvflow.engine.cpu import demo_model
 from kvflow.engine.launch import Options, Server, build
 from kvflow.recipe.load import Loaded
 
 START_SECONDS = 240
-# Below those that the system gives to whoever asks for any, and that SGLang takes for itself.
-_PORTS = iter(random.sample(range(10_000, 20_000), 100))
 
 
 @dataclass(frozen=True)
@@ -181,9 +178,11 @@ class Starting:
         demo_model.ensure()
         self._folder = folder
         with contextlib.ExitStack() as stack:
+            with contextlib.ExitStack() as held:
+                ports = [held.enter_context(free_port()).getsockname()[1] for _ in kinds]
             self._servers = {
-                name: stack.enter_context(_start(folder, name, kind))
-                for name, kind in kinds.items()
+                name: stack.enter_context(_start(folder, name, kind, port))
+                for port, (name, kind) in zip(ports, kinds.items(), strict=True)
             }
             self._stack = stack.pop_all()
 
@@ -204,13 +203,13 @@ class Starting:
         }
 
 
-def _start(folder: Path, name: str, kind: Kind) -> Server:
+def _start(folder: Path, name: str, kind: Kind, port: int) -> Server:
     link = _link(folder, name)
     link.write_text("")
     pool = ("--max-total-tokens", str(kind.pool_tokens), "--dtype", "float32")
     options = Options(
         device="cpu",
-        port=_free_port(),
+        port=port,
         with_plugin=kind.plugin,
         sglang_flags=(*pool, *kind.flags),
     )
@@ -225,12 +224,3 @@ def _start(folder: Path, name: str, kind: Kind) -> Server:
 
 def _link(folder: Path, name: str) -> Path:
     return folder / f"{name}.link"
-
-
-def _free_port() -> int:
-    """A port that nobody else is given before SGLang listens, which takes it minutes."""
-    for port in _PORTS:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no port is free")
