@@ -215,6 +215,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     evictions: tuple[EvictionRecord, ...]
     counters: Counters
     degraded: bool = False  # something of kvflow's failed; SGLang goes on as in mode off
+    limits: tuple[str, ...] = ()  # SGLang's settings that leave nothing but the eviction order
     seq: int = 0  # grows with every frame; starts anew with the server
     boot: str = ""  # differs after each start of the server
     time_s: float = 0.0  # Unix time

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from operator import attrgetter
 from typing import Any
 
 from kvflow.engine import ipc
@@ -12,7 +13,10 @@ _ANSWER_SECONDS = 10.0
 
 
 async def ask(op: str, body: dict[str, Any]) -> str:
-    """Ask every rank of every replica; the answer of the first, as JSON text.
+    """Ask every rank of every replica; the answer of one replica, always the same, as JSON text.
+
+    Replicas answer in any order, and each has a tree and counters of its own: what comes from now
+    one and now another of them can be put together to nothing.
 
     Raises:
         ControlError: 404 without kvflow's cache, 400 for what a scheduler refuses, 504 when none
@@ -35,7 +39,7 @@ async def ask(op: str, body: dict[str, Any]) -> str:
     for answer in answers:
         if answer.error:
             raise ControlError(400, answer.error, answer.why, answer.hint)
-    return str(answers[0].body)
+    return str(min(answers, key=attrgetter("replica")).body)
 
 
 async def _answers(manager: Any, message: ipc.KvflowReq) -> Any:

@@ -33,7 +33,7 @@ class KvflowRadixCache(FencedRadixCache):
         calls: tagged calls in flight and their runs.
         marks: which fixed prefixes stand in the tree; `tails`: which conversations.
         degraded: whether something of kvflow's failed, so that it goes on as in mode off.
-        can_prefetch: whether SGLang's settings leave more than the eviction order to decide.
+        limits: of SGLang's settings, those that leave nothing but the eviction order to decide.
     """
 
     settings = Settings()
@@ -50,7 +50,8 @@ class KvflowRadixCache(FencedRadixCache):
         self.prefetcher = Prefetcher(self, policy.prefetch_depth, policy.prefetch_tokens)
         self.deferrals = Deferrals(policy.max_defer)
         self.quiet = Quiet()
-        self.degraded = self.can_prefetch = False
+        self.degraded = False
+        self.limits: tuple[str, ...] = ()
         self.calls = Calls(params.page_size)
         self.marks: Marks[Prefix] = Marks()
         self.tails = Tails()
@@ -116,7 +117,7 @@ class KvflowRadixCache(FencedRadixCache):
         return (
             self.scheduler is not None
             and self.cache_controller is not None
-            and self.can_prefetch
+            and not self.limits
             and not self.quiet.lasts(self.scheduler.flush_wrapper._pending)
         )
 

@@ -25,6 +25,12 @@ _MOST_WORDS = 300
 
 def handle(scheduler: Any, request: KvflowReq) -> KvflowReqOutput:
     """Answer a control message. Never raises: a bad one is answered with its error."""
+    answer = _answer(scheduler, request)
+    answer.replica = snapshot.BOOT
+    return answer
+
+
+def _answer(scheduler: Any, request: KvflowReq) -> KvflowReqOutput:
     try:
         answer = _OPERATIONS[request.op](scheduler, json.loads(request.body))
         return KvflowReqOutput(body=msgspec.json.encode(answer).decode())
@@ -54,7 +60,8 @@ def _policy(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
     cache = _cache(scheduler)
     if "mode" in body:
         cache.switch(to_mode(body["mode"]))
-    return {"mode": cache.mode, "untagged_steps": cache.untagged_steps}
+    limits = list(cache.limits)
+    return {"mode": cache.mode, "limits": limits, "untagged_steps": cache.untagged_steps}
 
 
 def _serve(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:

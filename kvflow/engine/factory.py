@@ -42,13 +42,12 @@ def build_cache(context: Any) -> KvflowRadixCache:
     KvflowRadixCache.settings = told
     cache = create_unified_radix_cache(context, cache_class=KvflowRadixCache)
     assert isinstance(cache, KvflowRadixCache)
-    limits = support.limits(context)
-    cache.can_prefetch = not limits
+    cache.limits = tuple(support.limits(context))
     if told.recipe is not None:
         # Prefixes follow when the HTTP process has rendered them with its chat template.
         cache.calls.serve(told.recipe, {})
     hooks.install()
-    only = f"; eviction order only: {', '.join(limits)}" if limits else ""
+    only = f"; eviction order only: {', '.join(cache.limits)}" if cache.limits else ""
     _log.info("kvflow: mode %s%s", cache.mode, only)
     return cache
 

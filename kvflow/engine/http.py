@@ -63,8 +63,9 @@ async def _ticks(collector: metrics.Collector) -> None:
     fails = False
     while True:
         await asyncio.sleep(_TICK_SECONDS)
+        sample = None  # of a scheduler that does not answer: no series rather than old ones
         try:
-            collector.sample = msgspec.json.decode(await ask("tick", {}), type=Sample)
+            sample = msgspec.json.decode(await ask("tick", {}), type=Sample)
             fails = False
         except http_errors.ControlError as error:
             if error.status == 404:
@@ -74,6 +75,7 @@ async def _ticks(collector: metrics.Collector) -> None:
             if not fails:
                 _log.exception("kvflow: a tick has failed")
             fails = True
+        collector.sample = sample
 
 
 async def _prefixes(app: Any) -> None:

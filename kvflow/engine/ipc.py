@@ -18,8 +18,12 @@ class KvflowReq(BaseReq, kw_only=True):  # type: ignore[call-arg]
 
 
 class KvflowReqOutput(BaseReq, kw_only=True):  # type: ignore[call-arg]
-    """What it answers: a JSON document, or what is wrong, why, and what to do."""
+    """What it answers: a JSON document, or what is wrong, why, and what to do.
 
+    `replica` tells the scheduler processes that answer apart.
+    """
+
+    replica: str = ""
     body: str = "{}"
     error: str = ""
     why: str = ""

@@ -51,7 +51,8 @@ class Mirror:
 
     def apply(self, frame: Frame) -> None:
         """Take what the scheduler tells: a change to what is known, or the beginning of all."""
-        if frame.delta_since is None or frame.delta_since != self.seq:
+        goes_on = self._latest is not None and frame.boot == self._latest.boot
+        if frame.delta_since is None or frame.delta_since != self.seq or not goes_on:
             self._nodes, self._gone = {}, deque()
             self._evictions, self._prefetches = {}, {}
             self._began = frame.seq

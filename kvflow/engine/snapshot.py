@@ -18,7 +18,8 @@ from kvflow.engine.node_records import Owners, Records, owners_by_node
 from kvflow.engine.snapshot_limits import MOST_CHANGED_NODES, MOST_NEWS, MOST_NODES
 from kvflow.frames import EvictionRecord, Frame, Node, PrefetchRecord
 
-_BOOT = os.urandom(8).hex()
+BOOT = os.urandom(8).hex()
+"""Of this process; another scheduler has another."""
 _BEGAN = time.monotonic()
 
 
@@ -118,8 +119,9 @@ def _frame(scheduler: Any, told: _Told, owners: Owners) -> Frame:
         evictions=told.evictions,
         counters=frame_parts.counters(cache),
         degraded=cache.degraded,
+        limits=cache.limits,
         seq=told.seq,
-        boot=_BOOT,
+        boot=BOOT,
         time_s=time.time(),
         delta_since=told.delta_since,
         gone=told.gone,

@@ -3,15 +3,18 @@
 import asyncio
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 import support.engine  # noqa: F401 - before SGLang
 from sglang.srt.managers.communicator import FanOutCommunicator
+from support.prefixes import scheduler as scheduler_of_prefixes
 
 from kvflow.engine import asking, http
 from kvflow.engine.asking import ask
 from kvflow.engine.http_errors import ControlError
 from kvflow.engine.ipc import KvflowReqOutput
 from kvflow.engine.metrics import Collector
+from kvflow.engine.metrics_sample import take
 from kvflow.engine.plugin import BACKEND
 
 pytestmark = pytest.mark.engine
@@ -24,9 +27,11 @@ class Scheduler:
         asked: the questions that have come.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, replicas: int = 1) -> None:
         self.asked: list[str] = []
-        self._communicator = FanOutCommunicator(lambda message: self.asked.append(message.op), 1)
+        self._communicator = FanOutCommunicator(
+            lambda message: self.asked.append(message.op), replicas
+        )
         manager = SimpleNamespace(
             server_args=SimpleNamespace(radix_cache_backend=BACKEND),
             auto_create_handle_loop=lambda: None,
@@ -39,8 +44,8 @@ class Scheduler:
         """For how long those wait that are asked from now on."""
         self._monkeypatch.setattr(asking, "_ANSWER_SECONDS", seconds)
 
-    async def answer(self, body: str) -> None:
-        self._communicator.handle_recv(KvflowReqOutput(body=body))
+    async def answer(self, body: str, replica: str = "") -> None:
+        self._communicator.handle_recv(KvflowReqOutput(body=body, replica=replica))
         await asyncio.sleep(0.01)
 
 
@@ -59,6 +64,15 @@ async def test_question_is_answered(scheduler):
     question = await begin("tick")
     await scheduler.answer('"yes"')
     assert await question == '"yes"'
+
+
+async def test_answer_is_that_of_the_same_replica_whichever_comes_first(monkeypatch):
+    replicas = Scheduler(monkeypatch, replicas=3)
+    for order in ("bca", "cab"):
+        question = await begin("follow")
+        for replica in order:
+            await replicas.answer(f'"{replica}"', replica)
+        assert await question == '"a"'
 
 
 async def test_question_that_nobody_answers_ends_in_time(scheduler):
@@ -113,3 +127,26 @@ async def test_tick_that_is_answered_with_nonsense_is_followed_by_others(monkeyp
     await asyncio.wait_for(enough.wait(), 30)
     ticks.cancel()
     assert len(caplog.records) == 1
+
+
+async def test_metrics_show_nothing_of_a_scheduler_that_does_not_answer(monkeypatch):
+    answers = iter([msgspec.json.encode(take(scheduler_of_prefixes())).decode()])
+    shown: list[bool] = []
+    enough = asyncio.Event()
+    collector = Collector()
+
+    async def once(op: str, body: object) -> str:
+        shown.append(collector.sample is not None)
+        if len(shown) == 4:
+            enough.set()
+        try:
+            return next(answers)
+        except StopIteration:
+            raise ControlError(504, "the scheduler does not answer") from None
+
+    monkeypatch.setattr(http, "ask", once)
+    monkeypatch.setattr(http, "_TICK_SECONDS", 0.001)
+    ticks = asyncio.create_task(http._ticks(collector))
+    await asyncio.wait_for(enough.wait(), 30)
+    ticks.cancel()
+    assert shown == [False, True, False, False]

@@ -39,7 +39,18 @@ def mini() -> MiniScheduler:
 
 
 def test_policy_tells_the_mode_at_work(mini):
-    assert ask(mini, "policy") == {"mode": "evict", "untagged_steps": 4}
+    assert ask(mini, "policy") == {"mode": "evict", "limits": [], "untagged_steps": 4}
+
+
+def test_policy_and_frames_tell_what_keeps_it_from_prefetching(mini):
+    mini.cache.limits = ("speculative decoding",)
+    assert ask(mini, "policy")["limits"] == ["speculative decoding"]
+    assert ask(mini, "snapshot", {"most_nodes": 0})["limits"] == ["speculative decoding"]
+
+
+def test_answer_names_the_process_that_frames_name(mini):
+    told = control.handle(mini, KvflowReq(op="snapshot", body='{"most_nodes": 0}'))
+    assert told.replica == json.loads(told.body)["boot"] != ""
 
 
 @pytest.mark.parametrize("mode", get_args(Mode))

@@ -66,6 +66,13 @@ def test_frame_that_follows_another_than_the_last_begins_anew():
     assert ids(mirror.answer(2, MANY)) == [9]
 
 
+def test_change_that_another_server_tells_begins_anew():
+    mirror = told(delta(2, 1))
+    mirror.apply(delta(3, 2, boot="another"))
+    answer = mirror.answer(2, MANY)
+    assert (answer.delta_since, ids(answer)) == (None, [2])
+
+
 def test_answer_holds_no_more_than_asked_for_in_whole_frames():
     mirror = told(delta(2, 1, 2), delta(3, 3, 4), delta(4, 5))
     first = mirror.answer(0, 3)
