@@ -89,7 +89,11 @@ class KvflowTreeCore(LoadingTreeCore):
 
     def is_untagged(self, node: Any) -> bool:
         """Whether the node belongs to the share of untagged traffic."""
-        return self._mode != "off" and self.ranks.is_unknown(node.id)
+        return self._mode != "off" and self._is_nobodys(node)
+
+    def _is_nobodys(self, node: Any) -> bool:
+        """Whether no tagged call made the node, or one that went away, and nobody marks it."""
+        return self.ranks.is_unknown(node.id) and node.id not in self._creators
 
     def why(self, node: Any) -> Why:
         """What a node's rank comes from."""
@@ -120,7 +124,7 @@ class KvflowTreeCore(LoadingTreeCore):
             self.outcomes.found(node.id, len(node.key), loading=self.is_loading(node.id))
             creator = self._creators.get(node.id)
             if creator is not None and creator != author:
-                del self._creators[node.id]
+                self._disown(node)
             if creator != author and self.ranks.hit(node.id):
                 hit.append(node.id)
         self._rerank(hit)
@@ -138,7 +142,7 @@ class KvflowTreeCore(LoadingTreeCore):
         for node in self.path(node_id):
             start = end - len(node.key)
             if self._creators.get(node.id) == call_id:
-                del self._creators[node.id]
+                self._disown(node)
                 if boundary is not None and start >= boundary and self.ranks.spend(node.id):
                     spent.append(node.id)
             end = start
@@ -165,10 +169,16 @@ class KvflowTreeCore(LoadingTreeCore):
         spent = []
         for node in self.path(node_id):
             if self._creators.get(node.id) == tail and not self.ranks.is_marked(node.id):
-                del self._creators[node.id]
+                self._disown(node)
                 if self.ranks.spend(node.id):
                     spent.append(node.id)
         self._rerank(spent)
+
+    def _disown(self, node: Any) -> None:
+        """The node is not one call's any more."""
+        del self._creators[node.id]
+        self._count(node)
+        self.device_order.reranked(node)
 
     def bared(self, node: Any, gone: set[int]) -> Any:
         """The node itself if it is a device leaf once those in `gone` have left; else None."""
@@ -195,7 +205,7 @@ class KvflowTreeCore(LoadingTreeCore):
 
     def _count(self, node: Any) -> None:
         """Tell the share what there is of a node: it came, went, moved, was cut or marked."""
-        counts = not node.evicted and self.ranks.is_unknown(node.id)
+        counts = not node.evicted and self._is_nobodys(node)
         self.share.count(node.id, len(node.key) if counts else 0)
 
     # What SGLang does with nodes
@@ -220,6 +230,7 @@ class KvflowTreeCore(LoadingTreeCore):
         node = super()._add_new_node(parent, *args, **kwargs)
         if self.inserting is not None:
             self._creators[node.id] = self.inserting.author
+            self.device_order.reranked(node)
         self._count(node)
         return node
 

@@ -2,7 +2,7 @@
 
 Source: design 4.2. Workflows rank their prefixes nearer than anything untagged, so beside a busy
 workflow plain traffic would never find its KV again. What is counted is what is resident and not
-known of: neither on the path of a fixed prefix nor spent.
+known of: neither on the path of a fixed prefix, nor spent, nor made by a tagged call in flight.
 """
 
 from typing import Final

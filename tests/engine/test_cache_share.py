@@ -32,6 +32,30 @@ def test_untagged_prompt_within_the_share_outlives_nearer_prefixes():
     assert node_at(mini.cache, CHAT) is not None
 
 
+def test_what_a_tagged_call_makes_while_it_runs_takes_nothing_of_the_share():
+    mini = beside_a_workflow(0.1, agents=2)
+    mini.arrive([8] * 40 + list(range(200, 225)), by("a8", 40, steps=NEAR), answer=9)
+    mini.prefill()
+    assert mini.cache.tree_core.share.resident == len(CHAT)
+    for agent in range(2, 5):
+        mini.arrive([agent] * 40 + [7], by(f"a{agent}", 40, steps=NEAR), answer=1)
+        mini.prefill()
+        mini.acknowledge()
+    assert node_at(mini.cache, CHAT) is not None
+    mini.drain()
+
+
+@pytest.mark.parametrize("goes_away", [False, True])
+def test_share_counts_what_a_call_leaves_only_if_it_went_away(goes_away):
+    mini = beside_a_workflow(0.1, agents=2)
+    req = mini.arrive([8] * 40 + list(range(200, 225)), by("a8", 40, steps=NEAR), answer=9)
+    mini.prefill()
+    if goes_away:
+        mini.abort(req)
+    mini.drain()
+    assert mini.cache.tree_core.share.resident == len(CHAT) + (25 if goes_away else 0)
+
+
 def test_untagged_prompt_without_a_share_goes_first():
     mini = beside_a_workflow(0.0, agents=9)
     assert node_at(mini.cache, CHAT) is None
