@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kvflow.engine.marks import Owner
 from kvflow.policy.lead import FARTHEST, Foresight, LinkPace, Queue, due
-from kvflow.policy.prefetch import Candidate, Victim, has_room, in_order
+from kvflow.policy.prefetch import Candidate, Cuts, Victim, has_room, in_order
 from kvflow.policy.trust import Trust
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _STEPS_OF_DECODE = 64  # tokens a running request may want while a prefetch is on its way
 _SHARE_IN_FLIGHT = 0.5  # of the device pool: what is loading cannot be evicted
-_PARTS = 8  # in which a prefix can be loaded
+_AGENTS_A_PASS = 32  # to look at, where there are many and nothing changes
 _FORWARDS_A_COPY = 32  # that a demand load may have to stand behind a copy
 
 
@@ -77,12 +77,14 @@ class Prefetcher:
         self._copy: _Copy | None = None
         self._link_is_wanted = False  # by a call that SGLang has not looked at yet
         self._gave_way = False  # to such a call, in the last step
+        self._rest = 0  # steps to pass over, after one that found nothing to start
         self.doubted = 0
 
     def note_steps(self, owner: Owner, steps: int | None) -> None:
         """An agent speaks sooner or later than before. O(1)."""
         self._foresight.steps_changed(owner, steps, self._forwards())
         self._trust.steps_changed(owner, steps)
+        self._rest = 0
         self._near.pop(owner, None)
         if steps is not None and 0 < steps <= self._farthest:
             if self._trust.believes(owner, steps):
@@ -117,28 +119,39 @@ class Prefetcher:
         # Not twice in a row, else many calls a second would let nothing be prefetched.
         self._gave_way = self._link_is_wanted and not self._gave_way
         self._link_is_wanted = False
-        if self._gave_way or not self._near or not self._link_is_free():
+        self._rest -= 1
+        if self._gave_way or self._rest >= 0 or not self._near or not self._link_is_free():
             return
         if any(req.host_hit_length > 0 for req in waiting):
             return
-        reserve = sum(_growth(req) for req in busy)
+        if not self._start_a_copy(reserve=sum(_growth(req) for req in busy)):
+            self._rest = len(self._near) // _AGENTS_A_PASS
+
+    def _start_a_copy(self, reserve: int) -> bool:
         budget = int(self._cache.token_to_kv_pool_allocator.size * _SHARE_IN_FLIGHT)
         left = most = self._tokens_a_copy()
-        part = None
+        part, room = None, budget
         for candidate in self._due(budget):
-            if part is not None and candidate.steps > part.steps:
-                break  # what is needed sooner is not to stand behind it in the same copy
-            if candidate.tokens <= budget and (started := self._start(candidate, reserve, left)):
+            # What is needed sooner is not to stand behind it in the same copy, and what could only
+            # begin with less than a part begins the next one.
+            least = min(candidate.tokens, self._cuts(candidate).part)
+            if part is not None and (candidate.steps > part.steps or least > left):
+                break
+            if candidate.tokens > room:
+                continue
+            if not self._has_room(candidate, reserve):
+                room = candidate.tokens - 1  # nor for a later one, which may take less away
+            elif started := self._start(candidate, left):
                 part = started
-                budget -= candidate.tokens
+                room -= candidate.tokens
                 left -= part.tokens
-                if left <= 0:
-                    break
-        if part is not None:
-            now = self._forwards()
-            late = self._cache.tree_core.outcomes.late
-            self._copy = _Copy(part.node, most - left, since=now, seen=now, late=late)
-            self._cache.start_copies()
+        if part is None:
+            return False
+        now = self._forwards()
+        late = self._cache.tree_core.outcomes.late
+        self._copy = _Copy(part.node, most - left, since=now, seen=now, late=late)
+        self._cache.start_copies()
+        return True
 
     def _link_is_free(self) -> bool:
         controller = self._cache.cache_controller
@@ -177,15 +190,11 @@ class Prefetcher:
             stays = one.tokens if one.steps > self._depth else 0
             queue = Queue(queue.now + one.tokens, queue.then + stays)
             if tokens:
-                yield one._replace(tokens=self._whole_parts(one, tokens))
+                there = self._cache.tree_core.depth(one.node) - one.tokens
+                yield one._replace(tokens=self._cuts(one).up(there, tokens))
 
-    def _whole_parts(self, candidate: Candidate, tokens: int) -> int:
-        """A little more of a prefix, so that it is always cut in the same few places."""
-        core = self._cache.tree_core
-        length = core.depth(candidate.node)
-        part = -(-length // _PARTS)
-        there = length - candidate.tokens
-        return min(candidate.tokens, -(-(there + tokens) // part) * part - there)
+    def _cuts(self, candidate: Candidate) -> Cuts:
+        return Cuts(self._cache.tree_core.depth(candidate.node), self._cache.page_size)
 
     def _candidates(self, budget: int) -> Iterator[Candidate]:
         core, table, now = self._cache.tree_core, self._cache.calls.table, self._forwards()
@@ -203,13 +212,18 @@ class Prefetcher:
                 if tokens:
                     yield Candidate(steps, table.waiting(*owner), tokens, node, owner)
 
-    def _start(self, candidate: Candidate, reserve: int, most_tokens: int) -> Candidate | None:
-        """Queue the load of a prefix, or of its first part. Returns it; None for no room."""
+    def _has_room(self, candidate: Candidate, reserve: int) -> bool:
         free = self._cache.token_to_kv_pool_allocator.available_size()
-        if not has_room(candidate, free, reserve, self._victims()):
-            return None
+        return has_room(candidate, free, reserve, self._victims())
+
+    def _start(self, candidate: Candidate, most_tokens: int) -> Candidate | None:
+        """Queue the load of a prefix, or of its first part. Returns it; None if it is refused."""
         core = self._cache.tree_core
-        end = core.first_part(candidate.node, min(candidate.tokens, most_tokens))
+        tokens = candidate.tokens
+        if tokens > most_tokens:
+            there = core.depth(candidate.node) - core.host_only_tokens(candidate.node)
+            tokens = self._cuts(candidate).down(there, most_tokens)
+        end = core.first_part(candidate.node, tokens)
         absent = [node for node in core.path(end) if node.evicted]
         tokens = sum(len(node.key) for node in absent)
         if not self._cache.load_back(end):

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from kvflow.policy.lead import Owner
 from kvflow.policy.rank import SPENT, Rank
 
+_PARTS = 8  # at least, in which a long prefix can be loaded
+
 
 class Candidate(NamedTuple):
     """A fixed prefix whose agent speaks soon and part of which is on the host alone.
@@ -69,3 +71,36 @@ def has_room(candidate: Candidate, free: int, reserve: int, victims: Iterable[Vi
             break
         lacking -= victim.tokens
     return lacking <= 0
+
+
+class Cuts:
+    """Where a prefix may be cut, so that it can come in several copies.
+
+    A node that was cut is never joined again. So cuts are at multiples, from the beginning of the
+    prefix, of a page times a power of two: however much is loaded at once, today and tomorrow, it
+    is cut in the same few places.
+
+    Args:
+        length: of the prefix, in tokens.
+        page: tokens a page.
+
+    Attributes:
+        part: tokens from cut to cut, where no less is loaded at once.
+    """
+
+    def __init__(self, length: int, page: int) -> None:
+        self._length, self._page = length, page
+        self.part = self._grid(length)
+
+    def up(self, there: int, tokens: int) -> int:
+        """How many tokens to load after those that are there: so many, and up to a cut."""
+        return min(self._length, -(-(there + tokens) // self.part) * self.part) - there
+
+    def down(self, there: int, tokens: int) -> int:
+        """Likewise: no more than so many, down to a cut; at least a page."""
+        grid = self._grid(tokens)
+        return (there + max(tokens, grid)) // grid * grid - there
+
+    def _grid(self, most: int) -> int:
+        pages = max(1, min(most, self._length // _PARTS) // self._page)
+        return self._page << (pages.bit_length() - 1)

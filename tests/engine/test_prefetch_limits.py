@@ -104,6 +104,34 @@ def test_prefixes_that_are_needed_as_soon_are_loaded_by_one_copy():
     made.mini.drain()
 
 
+def test_prefix_of_which_a_copy_has_no_room_for_a_part_begins_the_next_one_whole():
+    made = go_round(GoingRound(1, "evict", agents=8, tokens=6 * 64 + 64, prefetch_tokens=64 + 7))
+    absent = [agent for agent in range(8) if not made.on_device(agent)][:2]
+    made.cache.switch("prefetch")
+    speak(made, dict.fromkeys(absent, 1))
+    made.mini.finish_copies()
+    made.cache.check_hicache_events()
+    made.mini.finish_copies()
+    made.cache.check_hicache_events()
+    assert [made.on_device(agent) for agent in absent] == [made.fixed] * 2
+    assert [len(list(made.cache.tree_core.path(made.end_of(agent)))) for agent in absent] == [1, 1]
+    made.mini.drain()
+
+
+def test_look_at_many_agents_that_finds_nothing_to_start_is_not_repeated_in_each_pass(monkeypatch):
+    made = go_round(GoingRound(1, "prefetch"))
+    looks = []
+    prefetcher = made.cache.prefetcher
+    monkeypatch.setattr(prefetcher, "_due", lambda budget: looks.append(budget) or iter(()))
+    prefetcher._near = {("app", f"b{number}"): 1 for number in range(3 * 32)}
+    for _ in range(9):
+        prefetcher.step((), ())
+    assert len(looks) == 3
+    prefetcher.note_steps(("app", "a0"), 1)
+    prefetcher.step((), ())
+    assert len(looks) == 4
+
+
 def test_no_more_is_on_its_way_at_once_than_half_of_the_pool():
     made = go_round(GoingRound(1, "evict", agents=8, tokens=5 * 64))
     absent = [agent for agent in range(8) if not made.on_device(agent)][:3]

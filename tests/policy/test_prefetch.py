@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvflow.policy.prefetch import Candidate, Victim, has_room, in_order
+from kvflow.policy.prefetch import Candidate, Cuts, Victim, has_room, in_order
 from kvflow.policy.rank import KEPT, SPENT
 
 candidates = st.lists(
@@ -70,3 +70,35 @@ def test_room_for_a_near_prefix_stops_at_the_first_that_is_as_near():
 
     assert not has_room(Candidate(1, 1, 100, 1, ("", "")), free=0, reserve=0, victims=watched())
     assert seen == [9, 1]
+
+
+pages = st.sampled_from([1, 16, 64])
+lengths = st.integers(1, 300)
+amounts = st.integers(1, 1 << 14)
+
+
+@given(pages, lengths, st.integers(0, 299), amounts)
+def test_cut_down_is_a_page_at_least_and_no_more_than_fits(page, length, there, most):
+    length, there = length * page, min(there, length - 1) * page
+    tokens = Cuts(length, page).down(there, most)
+    assert tokens % page == 0
+    assert page <= tokens <= max(page, most)
+
+
+@given(pages, lengths, st.integers(0, 299), amounts)
+def test_cut_up_is_enough_and_never_more_than_the_rest(page, length, there, tokens):
+    length, there = length * page, min(there, length - 1) * page
+    loaded = Cuts(length, page).up(there, tokens)
+    assert loaded % page == 0
+    assert min(tokens, length - there) <= loaded <= length - there
+
+
+@given(pages, st.integers(16, 300), st.lists(st.integers(1000, 1999), max_size=40))
+def test_prefix_is_cut_in_the_same_few_places_however_much_is_loaded_at_once(page, pages, mosts):
+    length = pages * page
+    cuts, there, places = Cuts(length, page), 0, set()
+    for most in mosts:
+        there += min(cuts.down(there, most), length - there)
+        places.add(there)
+        there %= length
+    assert len(places) <= 2 * 8 + 2 * (length // 1000) + 1
