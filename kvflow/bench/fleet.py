@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from platformdirs import user_log_path
-
 from kvflow.bench.arms import Arm
 from kvflow.bench.regime import Pools
-from kvflow.engine.launch import Device, Launch, Options, Server, before_start, build, demo, verify
+from kvflow.engine.launch import (
+    Device,
+    Launch,
+    Options,
+    Server,
+    before_start,
+    build,
+    demo,
+    log,
+    verify,
+)
 from kvflow.errors import KvflowError
 from kvflow.recipe.load import Loaded
 
@@ -234,4 +242,4 @@ def coming_up(name: str, server: Server, timeout_s: float, narrate: Narrate) -> 
 
 def log_of(name: str) -> Path:
     """Where SGLang's log of a server goes."""
-    return user_log_path("kvflow") / f"bench-{name}.log"
+    return log.folder_of_process("bench") / f"{name}.log"

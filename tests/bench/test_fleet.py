@@ -1,10 +1,12 @@
 """Servers side by side, with a stand-in for SGLang."""
 
+import os
+
 import pytest
 from support.launches import fake_environment, fake_launch, free_port
 
 from kvflow.bench.arms import ARMS
-from kvflow.bench.fleet import SideBySide, Station, running
+from kvflow.bench.fleet import SideBySide, Station, log_of, running
 from kvflow.errors import KvflowError
 
 FAILS = {
@@ -48,6 +50,14 @@ def test_running_that_nobody_asks_to_go_on_ends_with_the_first_that_does_not_sta
         running(wanted(lru=FAILS, hicache={}), environ, 60, print),
     ):
         pass
+
+
+def test_log_of_an_arm_is_another_in_a_bench_beside_this_one(environ, monkeypatch):
+    with running(wanted(hicache={}), environ, 60, print) as stations:
+        ours = stations["hicache"].server.log
+        monkeypatch.setattr(os, "getpid", lambda: 2**22 + 1)
+        assert log_of("hicache") != ours
+        assert log_of("hicache").name == ours.name == "hicache.log"
 
 
 async def test_side_by_side_ends_the_server_of_an_arm_that_is_left_out(environ):

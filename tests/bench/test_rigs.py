@@ -1,10 +1,11 @@
 """Where arms are measured: own servers, up to their start, and a running one."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from support.bench import Silent, make_outcome, make_setting
@@ -24,6 +25,7 @@ from kvflow.client.exchange import IdsPrompt
 from kvflow.engine.cpu import demo_model
 from kvflow.engine.launch import checks
 from kvflow.errors import KvflowError, MissingPart, UsageError
+from kvflow.recipe.model import EngineSpec
 
 
 def flag(launch, name):
@@ -65,6 +67,16 @@ def test_launches_start_every_mode_as_itself(wanted):
 
 def test_launches_give_a_host_tier_to_hicache_and_kvflow_only(wanted):
     tiered = [a for a, launch in wanted.items() if "--enable-hierarchical-cache" in launch.argv]
+    assert tiered == ["hicache", "off", "evict", "prefetch", "full"]
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_launches_give_arms_their_host_tier_whatever_the_recipe_says(tmp_path, said):
+    served = make_setting(tmp_path).served
+    engine = EngineSpec(model="m", args={"enable-hierarchical-cache": said})
+    told = dataclasses.replace(served, recipe=served.recipe.model_copy(update={"engine": engine}))
+    found = launches(choose("all"), told, Pools(500, 9000), device="cuda", model="m", environ={})
+    tiered = [a for a, launch in found.items() if "--enable-hierarchical-cache" in launch.argv]
     assert tiered == ["hicache", "off", "evict", "prefetch", "full"]
 
 
@@ -111,6 +123,23 @@ def test_local_rig_has_the_dtype_of_the_flags(rig):
 def test_local_rig_on_a_gpu_refuses_to_set_the_link(tmp_path):
     with pytest.raises(UsageError, match="is for the CPU engine"):
         LocalRig("cuda", "m", Access()).check([make_setting(tmp_path)])
+
+
+@pytest.mark.parametrize("typed", [("--api-key", "sesame"), ("--admin-api-key=sesame",)])
+def test_local_rig_refuses_a_key_that_its_servers_would_want_of_it(tmp_path, typed):
+    with pytest.raises(UsageError) as refusal:
+        LocalRig("cpu", "m", Access(), typed).check([make_setting(tmp_path)])
+    assert refusal.value.what.startswith(typed[0].partition("=")[0])
+    assert "sesame" not in str(refusal.value)
+
+
+def test_local_rig_refuses_a_key_in_the_recipe_s_flags(tmp_path):
+    setting = make_setting(tmp_path, link_ratio=None)
+    engine = setting.served.recipe.engine.model_copy(update={"args": {"api-key": "sesame"}})
+    recipe = setting.served.recipe.model_copy(update={"engine": engine})
+    keyed = replace(setting, served=replace(setting.served, recipe=recipe))
+    with pytest.raises(UsageError, match="--api-key does not go with"):
+        LocalRig("cuda", "m", Access()).check([keyed])
 
 
 def test_local_rig_refuses_a_pool_that_holds_no_call_before_anything_starts(rig, tmp_path):

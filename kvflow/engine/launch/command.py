@@ -27,6 +27,8 @@ _ENV_BYTES = 120 * 1024
 _CPU_POOL_TOKENS = 32_768
 _CPU_HOST_RATIO = 4
 
+_HOST_TIER = Flag("--enable-hierarchical-cache")
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -140,8 +142,12 @@ def _flags(options: Options, loaded: Loaded | None) -> list[Flag]:
             recipe.append(Flag("--model-path", (engine.model,)))
     asked = {"--model-path": options.model, "--host": options.host, "--port": options.port}
     wanted = [Flag(name, (str(value),)) for name, value in asked.items() if value is not None]
+    if options.host_tier:
+        wanted.append(_HOST_TIER)
+    elif options.host_tier is False:
+        recipe = [flag for flag in recipe if flag.key != _HOST_TIER.key]
     if options.with_plugin:
-        wanted += [Flag("--radix-cache-backend", ("kvflow",)), Flag("--enable-hierarchical-cache")]
+        wanted.append(Flag("--radix-cache-backend", ("kvflow",)))
     merged = flags.merge(defaults, recipe, wanted, typed)
     if flags.value_of(merged, "--model-path"):
         return sorted(merged, key=lambda flag: flag.key != "--model-path")
@@ -155,9 +161,9 @@ def _flags(options: Options, loaded: Loaded | None) -> list[Flag]:
 
 
 def _device_flags(options: Options) -> list[Flag]:
-    found = [Flag("--device", (options.device,))]
-    if options.host_tier:
-        found.append(Flag("--enable-hierarchical-cache"))
+    found, host_tier = [Flag("--device", (options.device,))], options.host_tier is not False
+    if host_tier:
+        found.append(_HOST_TIER)
     if options.device == "cuda":
         return found
     found += [
@@ -167,7 +173,7 @@ def _device_flags(options: Options) -> list[Flag]:
         # An idle scheduler spins, which on a GPU box costs one core of many, here half of all.
         Flag("--sleep-on-idle"),
     ]
-    if options.host_tier:
+    if host_tier:
         # The other transfer backends are GPU kernels.
         found += [
             Flag("--hicache-io-backend", ("direct",)),

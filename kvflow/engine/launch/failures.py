@@ -47,6 +47,14 @@ def _row(pattern: str, source: str, kind: type[KvflowError], *texts: str) -> Fai
 
 _NO_GPU_HINT = "kvflow serve --device cpu, or check the driver with nvidia-smi"
 
+_KILLED_WHY = "mostly the kernel does that when the machine runs out of memory"
+_KILLED_HINT = "dmesg -T | grep -i oom; then a smaller model, or -- --max-total-tokens 8192"
+
+# SGLang ends itself by SIGKILL too, after it has logged one of these.
+_OWN_KILL = re.compile(
+    r"kill_process_tree called|Received sigquit from a child process|SIGQUIT received"
+)
+
 # The first row that matches any line wins: causes stand before their consequences.
 FAILURES = (
     _row(
@@ -156,6 +164,15 @@ FAILURES = (
         "make it smaller: -- --hicache-ratio 2",
     ),
     _row(
+        r"No host memory is left for HiCache after the (?P<reserve>.+) reserve",
+        "sglang/srt/mem_cache/hicache_auto_size.py",
+        KvflowError,
+        "no host memory is left for the host tier",
+        "SGLang leaves {reserve} to others, of the machine or the container, and not even that is "
+        "free",
+        "free some, or do without: enable-hierarchical-cache: false in engine.args of the recipe",
+    ),
+    _row(
         r"Not enough memory\. Please try to increase --mem-fraction-static",
         "sglang/srt/model_executor/pool_configurator.py",
         KvflowError,
@@ -185,8 +202,8 @@ FAILURES = (
         "sglang/srt/entrypoints/engine.py, sglang/srt/utils/watchdog.py",
         KvflowError,
         "a process of SGLang was killed",
-        "mostly the kernel does that when the machine runs out of memory",
-        "dmesg -T | grep -i oom; then a smaller model, or -- --max-total-tokens 8192",
+        _KILLED_WHY,
+        _KILLED_HINT,
     ),
     _row(
         r"(Found no NVIDIA driver|No CUDA GPUs are available|Torch not compiled with CUDA enabled|"
@@ -241,6 +258,8 @@ def explain(log: Path, text: str, *, model: str, port: int, ended: str) -> Kvflo
             if found := row.pattern.search(line):
                 fields = values | found.groupdict()
                 return row.kind(*(part.format_map(fields) for part in row[3:]))
+    if "SIGKILL" in ended and not _OWN_KILL.search(text):
+        return KvflowError(ended, _KILLED_WHY, f"{_KILLED_HINT}; the whole log: {log}")
     errors = [line for line in said if _EXCEPTION.search(line)] or said
     quoted = " / ".join(dict.fromkeys(errors[-_QUOTED_LINES:]))
     return KvflowError(ended, quoted[:_QUOTED_CHARS], f"the whole log: {log}")

@@ -20,7 +20,7 @@ class Options:
         api_key: the key that the server will want.
         sglang_flags: flags for SGLang as typed; they win over all others.
         with_plugin: whether kvflow's plugin is loaded; without it SGLang is stock.
-        host_tier: whether SGLang keeps evicted KV in host memory (HiCache).
+        host_tier: whether SGLang keeps evicted KV in host memory (HiCache); it does by default.
     """
 
     device: Device
@@ -32,4 +32,4 @@ class Options:
     api_key: str | None = field(default=None, repr=False)
     sglang_flags: tuple[str, ...] = ()
     with_plugin: bool = False
-    host_tier: bool = True
+    host_tier: bool | None = None

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import psutil
 
-from kvflow.engine.launch import failures, keeper, log, phases
+from kvflow.engine.launch import failures, keeper, log, phases, port_lock
 from kvflow.engine.launch.command import Launch
 from kvflow.engine.launch.health import HealthProbe
 from kvflow.engine.launch.phases import Phase
@@ -52,12 +52,14 @@ class Server:
         """Start SGLang.
 
         Raises:
-            KvflowError: the log or a private file cannot be written.
+            KvflowError: kvflow has a server at this port that may still be starting; or the log or
+                a private file cannot be written.
         """
         self.launch = launch
         self.log = log_path
         with contextlib.ExitStack() as undo:
             try:
+                undo.enter_context(port_lock.held(launch.port))
                 for path, content in launch.files.items():
                     _write_private(path, content)
                     undo.callback(path.unlink, missing_ok=True)

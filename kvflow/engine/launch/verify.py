@@ -17,7 +17,8 @@ from kvflow.errors import KvflowError
 def plugin(launch: Launch, log: Path) -> None:
     """Ask a healthy server for its policy; nothing to ask of one that was started without kvflow.
 
-    A server whose key we were not given is left alone: its answer would say nothing.
+    A server that wants another key than ours is left alone. SGLang answers 401 where its admin key
+    alone opens kvflow's routes, which are there then.
 
     Args:
         launch: what was started.
@@ -28,9 +29,8 @@ def plugin(launch: Launch, log: Path) -> None:
     """
     if "KVFLOW_CONFIG" not in launch.env:
         return
-    key = _key(launch.files)
-    reply = ask.get(launch.url, "/kvflow/policy", key)
-    if reply is not None and reply.status == HTTPStatus.UNAUTHORIZED and key is None:
+    reply = ask.get(launch.url, "/kvflow/policy", _key(launch.files))
+    if reply is not None and reply.status == HTTPStatus.UNAUTHORIZED:
         return
     mode = _mode(reply)
     if mode != launch.mode:

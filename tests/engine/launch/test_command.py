@@ -60,6 +60,28 @@ def test_build_cuda_recipe_can_turn_a_default_off() -> None:
     assert "--enable-hierarchical-cache" not in build(Options(device="cuda"), recipe, {}).argv
 
 
+def test_build_cuda_recipe_can_turn_the_host_tier_off_beside_the_plugin() -> None:
+    recipe = loaded(model="m", args={"enable-hierarchical-cache": False})
+
+    launch = build(Options(device="cuda", with_plugin=True), recipe, {})
+
+    assert "--enable-hierarchical-cache" not in launch.argv
+
+
+@pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.parametrize("with_plugin", [True, False])
+def test_build_cuda_host_tier_that_is_asked_for_wins_over_the_recipe(
+    asked: bool, with_plugin: bool
+) -> None:
+    recipe = loaded(model="m", args={"enable-hicache": not asked})
+    options = Options(device="cuda", with_plugin=with_plugin, host_tier=asked)
+
+    argv = build(options, recipe, {}).argv
+
+    assert ("--enable-hierarchical-cache" in argv) == asked
+    assert "--enable-hicache" not in argv
+
+
 def test_build_cuda_without_any_model_is_refused() -> None:
     with pytest.raises(UsageError, match="no model to serve"):
         build(Options(device="cuda"), loaded(), {})

@@ -13,6 +13,7 @@ from kvflow.errors import ExitCode, KvflowError
 
 LOG = Path("/logs/sglang-30000.log")
 UNKNOWN = "SGLang has ended (exit status 1)"
+KILLED = "SGLang has ended (ended by SIGKILL)"
 
 
 class Case(NamedTuple):
@@ -144,6 +145,12 @@ CASES = (
         "Not enough host memory available. Requesting",
     ),
     Case(
+        "ValueError: No host memory is left for HiCache after the 10 GiB reserve; set --hicache-ra",
+        "no host memory is left for the host tier",
+        "sglang/srt/mem_cache/hicache_auto_size.py",
+        "No host memory is left for HiCache after the 10 GiB reserve; ",
+    ),
+    Case(
         "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current",
         "no memory is left for the KV cache",
         "sglang/srt/model_executor/pool_configurator.py",
@@ -225,8 +232,16 @@ CASES = (
 )
 
 
-def explain(text: str) -> KvflowError:
-    return failures.explain(LOG, text, model="some/model", port=30000, ended=UNKNOWN)
+# What SGLang logs before it ends itself, its main process too, by SIGKILL.
+OWN_KILLS = (
+    ("srt/utils/common.py", "kill_process_tree called"),
+    ("srt/entrypoints/engine.py", "Received sigquit from a child process"),
+    ("srt/managers/tokenizer_manager.py", "SIGQUIT received"),
+)
+
+
+def explain(text: str, ended: str = UNKNOWN) -> KvflowError:
+    return failures.explain(LOG, text, model="some/model", port=30000, ended=ended)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.line[:40])
@@ -295,6 +310,34 @@ def test_explain_log_without_any_error_quotes_its_end() -> None:
 
 def test_explain_empty_log_still_says_what_happened() -> None:
     assert str(explain("")) == f"error: {UNKNOWN}\n hint: the whole log: {LOG}"
+
+
+def test_explain_killed_from_outside_tells_of_the_kernel() -> None:
+    error = explain("[2026-01-01 00:00:00] Load weight begin.\n", ended=KILLED)
+
+    assert error.what == KILLED
+    assert "runs out of memory" in error.why
+    assert "dmesg" in error.hint
+    assert str(LOG) in error.hint
+
+
+@pytest.mark.parametrize("last", [words for _, words in OWN_KILLS])
+def test_explain_sglang_that_killed_itself_is_not_blamed_on_the_kernel(last: str) -> None:
+    error = explain(f"OddError: first\n[2026-01-01 00:00:02] {last}\n", ended=KILLED)
+
+    assert (error.what, error.why) == (KILLED, "OddError: first")
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("source", "words"), OWN_KILLS)
+def test_explain_words_of_sglang_killing_itself_stand_in_the_installed_sources(
+    source: str, words: str
+) -> None:
+    spec = find_spec("sglang")
+    assert spec is not None
+    assert spec.origin is not None
+
+    assert words in (Path(spec.origin).parent / source).read_text()
 
 
 @pytest.mark.engine

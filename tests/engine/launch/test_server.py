@@ -1,5 +1,6 @@
 """A server with the stand-in for SGLang: real processes, real signals, real sockets."""
 
+import dataclasses
 import http.server
 import os
 import threading
@@ -18,6 +19,11 @@ from kvflow.engine.launch import Phase, Progress, Server
 from kvflow.errors import KvflowError
 
 Start = Callable[..., Server]
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -165,6 +171,25 @@ def test_server_private_files_live_as_long_as_it(tmp_path: Path) -> None:
         assert secret.stat().st_mode & 0o777 == 0o600
 
     assert not secret.exists()
+
+
+def test_server_on_the_port_of_one_that_still_starts_is_refused_and_touches_nothing(
+    tmp_path: Path,
+) -> None:
+    secret, log, environ = tmp_path / "key.yaml", tmp_path / "log", fake_environment(tmp_path)
+    launch = fake_launch(free_port(), files={secret: "first"})
+    second = dataclasses.replace(launch, files={secret: "second"})
+
+    with Server(launch, log, {**environ, "FAKE_SGLANG": "mute"}):
+        wait_until(lambda: "server_args" in log.read_text(), "the first lines")
+        with pytest.raises(KvflowError, match=f"port {launch.port} is in use") as caught:
+            Server(second, log, environ)
+        assert secret.read_text() == "first"
+        assert "server_args" in log.read_text()
+
+    assert f"kvflow starts a server there (pid {os.getpid()})" in caught.value.why
+    with Server(second, log, environ):
+        assert secret.read_text() == "second"
 
 
 def test_server_that_cannot_write_its_log_leaves_no_private_file(tmp_path: Path) -> None:

@@ -70,6 +70,11 @@ def test_server_that_wants_somebody_elses_key_is_left_alone():
         verify.plugin(launch(port), LOG)
 
 
+def test_server_whose_admin_key_alone_opens_our_routes_is_left_alone():
+    with answering(401, "no") as (port, _):
+        verify.plugin(launch(port, api_key="s3cret"), LOG)
+
+
 def test_stock_server_is_asked_nothing():
     with answering(500, "no") as (port, keys):
         verify.plugin(launch(port, with_plugin=False, mode="off"), LOG)
