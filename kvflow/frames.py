@@ -43,7 +43,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     state: State
     steps: int  # that it ranks as
     why: Why
-    agents: tuple[str, ...]  # "client/agent" whose fixed prefix ends here
+    agents: tuple[str, ...]  # "client/agent" whose fixed prefix ends here, at most 64
     locks: int  # users that keep it from being evicted
     hits: int
     last_access: float  # SGLang's logical clock

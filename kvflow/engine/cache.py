@@ -16,7 +16,7 @@ from kvflow.engine.calls import Call, Calls
 from kvflow.engine.deferral import Deferrals
 from kvflow.engine.fenced_cache import FencedRadixCache
 from kvflow.engine.guard import guarded
-from kvflow.engine.marks import Marks, Tails
+from kvflow.engine.marks import Marks, Owner, Tails
 from kvflow.engine.prefetch import Prefetcher
 from kvflow.engine.quiet import Quiet
 from kvflow.engine.settings import Settings
@@ -24,6 +24,9 @@ from kvflow.engine.tree import KvflowTreeCore, Prefix
 from kvflow.policy.rank import IDLE
 from kvflow.recipe.model import Mode
 from kvflow.runs import StepChange
+
+MOST_MARKS = 4096
+"""Fixed prefixes whose agents nobody expects are remembered, so many of them."""
 
 
 class KvflowRadixCache(FencedRadixCache):
@@ -238,6 +241,11 @@ class KvflowRadixCache(FencedRadixCache):
         self.marks.add((tag.client, tag.agent), mark)
         self.tree_core.place(mark, node_id, self._steps(tag.client, tag.agent))
         self.marks.keep_only(lambda known: self.tree_core.ranks.end(known) is not None)
+        for crowded_out in self.marks.crowd_out(MOST_MARKS, self._is_expected):
+            self.tree_core.lift(crowded_out)
+
+    def _is_expected(self, owner: Owner) -> bool:
+        return self.calls.table.least(*owner) is not None
 
     def _steps(self, client: str, agent: str) -> int:
         steps = self.calls.table.least(client, agent)

@@ -1,5 +1,6 @@
 """Which marks each agent has in the tree: one a fixed prefix, in each namespace it speaks in."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
@@ -20,13 +21,14 @@ class Tail(NamedTuple):
 
 Mark = TypeVar("Mark", bound=Hashable)
 _SLACK = 64
+_LOOKS = 4
 
 
 class Marks(Generic[Mark]):
     """Marks by owner. Bounded by twice what is really in the tree, and a few."""
 
     def __init__(self) -> None:
-        self._of: dict[Owner, dict[Mark, None]] = {}  # a dict, for its order
+        self._of: OrderedDict[Owner, dict[Mark, None]] = OrderedDict()  # a dict, for its order
         self._count = 0
         self._sweep_at = _SLACK
 
@@ -59,6 +61,26 @@ class Marks(Generic[Mark]):
                 del self._of[owner]
         self._count = sum(map(len, self._of.values()))
         self._sweep_at = 2 * self._count + _SLACK
+
+    def crowd_out(self, most: int, is_needed: Callable[[Owner], bool]) -> list[Mark]:
+        """Forget old marks that are more than so many, unless their owner is needed.
+
+        A few at a time, O(1). Returns them.
+        """
+        out: list[Mark] = []
+        for _ in range(_LOOKS):
+            if self._count <= most:
+                break
+            owner, marks = next(iter(self._of.items()))
+            if is_needed(owner):
+                self._of.move_to_end(owner)
+                continue
+            out.append(next(iter(marks)))
+            del marks[out[-1]]
+            self._count -= 1
+            if not marks:
+                del self._of[owner]
+        return out
 
     def pop(self, owner: Owner) -> Iterable[Mark]:
         """Forget the marks of an owner. Returns them."""

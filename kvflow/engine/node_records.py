@@ -7,6 +7,7 @@ from sglang.srt.mem_cache.unified_cache.components import ComponentType
 
 from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.marks import Owner
+from kvflow.engine.snapshot_limits import MOST_NAMES
 from kvflow.frames import Node, State
 
 _FULL = ComponentType.FULL
@@ -74,7 +75,8 @@ class Records:
         )
 
     def _names(self, node_id: int) -> tuple[str, ...]:
-        return tuple(f"{client}/{agent}" for client, agent in self._owners[node_id])
+        owners = self._owners[node_id][:MOST_NAMES]
+        return tuple(f"{client}/{agent}" for client, agent in owners)
 
     def _depth(self, node: Any) -> int:
         """Tokens up to the end of a node. The way up is walked once for all below it."""

@@ -114,6 +114,10 @@ class KvflowTreeCore(LoadingTreeCore):
         """The agent of a mark speaks sooner or later than before."""
         self._rerank(self.ranks.set_steps(mark, steps))
 
+    def lift(self, mark: Mark) -> None:
+        """Nobody will ask for this prefix any more."""
+        self._rerank(self.ranks.lift(mark))
+
     def matched(self, node_id: int, author: Author) -> None:
         """A call has matched the path down to this node: none of it is spent any more.
 
@@ -162,7 +166,7 @@ class KvflowTreeCore(LoadingTreeCore):
         """Nobody will go on with it: what it alone made is spent."""
         before = self.ranks.end(tail)
         if before is not None:
-            self._rerank(self.ranks.lift(tail))
+            self.lift(tail)
             self._spend_what_is_left(before, tail)
 
     def _spend_what_is_left(self, node_id: int, tail: Tail) -> None:

@@ -63,3 +63,23 @@ def test_keep_only_does_not_look_while_there_are_few():
     marks.add(OWNERS[0], 1)
     marks.keep_only(lambda _: False)
     assert list(marks.of(OWNERS[0])) == [1]
+
+
+def test_crowd_out_forgets_the_oldest_but_for_owners_that_are_needed():
+    marks: Marks[int] = Marks()
+    for mark in range(6):
+        marks.add(OWNERS[mark % 2], mark)
+    assert marks.crowd_out(4, lambda owner: owner == OWNERS[0]) == [1, 3]
+    assert marks.crowd_out(4, lambda _: False) == []
+    assert set(marks.items()) == {(OWNERS[0], 0), (OWNERS[0], 2), (OWNERS[0], 4), (OWNERS[1], 5)}
+    assert len(marks) == 4
+
+
+def test_crowd_out_looks_at_a_few_only():
+    marks: Marks[int] = Marks()
+    for mark in range(100):
+        marks.add((str(mark), ""), mark)
+    assert len(marks.crowd_out(0, lambda _: False)) == 4
+    looks: list[object] = []
+    assert marks.crowd_out(0, lambda owner: looks.append(owner) or True) == []
+    assert len(looks) == 4
