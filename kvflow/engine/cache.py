@@ -16,11 +16,12 @@ from kvflow.engine.calls import Call, Calls
 from kvflow.engine.deferral import Deferrals
 from kvflow.engine.fenced_cache import FencedRadixCache
 from kvflow.engine.guard import guarded
-from kvflow.engine.marks import Marks, Owner, Tails
+from kvflow.engine.marks import Owner, Prefix, Prefixes, Tails
 from kvflow.engine.prefetch import Prefetcher
 from kvflow.engine.quiet import Quiet
+from kvflow.engine.salts import Salt, Salts
 from kvflow.engine.settings import Settings
-from kvflow.engine.tree import KvflowTreeCore, Prefix
+from kvflow.engine.tree import KvflowTreeCore
 from kvflow.policy.rank import IDLE
 from kvflow.recipe.model import Mode
 from kvflow.runs import StepChange
@@ -35,6 +36,7 @@ class KvflowRadixCache(FencedRadixCache):
     Attributes:
         calls: tagged calls in flight and their runs.
         marks: which fixed prefixes stand in the tree; `tails`: which conversations.
+        salts: whose KV the runs of each client ask for.
         degraded: whether something of kvflow's failed, so that it goes on as in mode off.
         limits: of SGLang's settings, those that leave nothing but the eviction order to decide.
     """
@@ -56,7 +58,8 @@ class KvflowRadixCache(FencedRadixCache):
         self.degraded = False
         self.limits: tuple[str, ...] = ()
         self.calls = Calls(params.page_size)
-        self.marks: Marks[Prefix] = Marks()
+        self.marks = Prefixes()
+        self.salts = Salts()
         self.tails = Tails()
         super().__init__(params)
         pool = self.token_to_kv_pool_allocator.size
@@ -135,9 +138,13 @@ class KvflowRadixCache(FencedRadixCache):
         prompt = None if req.to_finish is not None else req.origin_input_ids
         again = req.retracted_stain
         self._apply(self.calls.arrive(req.rid, params, prompt, namespace, again=again))
-        self.prefetcher.call_arrived(req)
-        if self.calls.get(req.rid) is None:
+        call = self.calls.get(req.rid)
+        if call is None:
             self.tree_core.share.call_arrived()
+        else:
+            tag = call.tag
+            self._salts_changed(tag.client, self.salts.spoke(tag.client, tag.run, req.cache_salt))
+        self.prefetcher.call_arrived(req)
 
     def match_prefix(self, params: Any) -> Any:
         """As SGLang's; what it matches is not spent."""
@@ -236,10 +243,9 @@ class KvflowRadixCache(FencedRadixCache):
 
     @guarded
     def _mark(self, call: Call, key: Any, node_id: int) -> None:
-        tag = call.tag
-        mark = (tag.client, tag.agent, key.extra_key, key.cache_salt)
-        self.marks.add((tag.client, tag.agent), mark)
-        self.tree_core.place(mark, node_id, self._steps(tag.client, tag.agent))
+        mark = Prefix(call.tag.client, call.tag.agent, key.extra_key, key.cache_salt)
+        self.marks.add(mark)
+        self.tree_core.place(mark, node_id, self._steps_of(mark))
         self.marks.keep_only(lambda known: self.tree_core.ranks.end(known) is not None)
         for crowded_out in self.marks.crowd_out(MOST_MARKS, self._is_expected):
             self.tree_core.lift(crowded_out)
@@ -251,18 +257,30 @@ class KvflowRadixCache(FencedRadixCache):
         steps = self.calls.table.least(client, agent)
         return IDLE if steps is None else steps
 
+    def _steps_of(self, prefix: Prefix) -> int:
+        if not self.salts.in_use(prefix.client, prefix.cache_salt):
+            return IDLE
+        return self._steps(prefix.client, prefix.agent)
+
     def _apply(self, changes: list[StepChange]) -> None:
         for client, agent, steps in changes:
             self.prefetcher.note_steps((client, agent), steps)
             count_as = IDLE if steps is None else steps
             for prefix in self.marks.of((client, agent)):
-                self.tree_core.set_steps(prefix, count_as)
+                if self.salts.in_use(client, prefix.cache_salt):
+                    self.tree_core.set_steps(prefix, count_as)
             for tail in self.tails.of((client, agent)):
                 self.tree_core.set_steps(tail, count_as)
         for run in self.calls.drain_ended():
             self._run_ended(run.client, run.run)
 
+    def _salts_changed(self, client: str, salts: set[Salt]) -> None:
+        for salt in salts:
+            for prefix in self.marks.of_tenant(client, salt):
+                self.tree_core.set_steps(prefix, self._steps_of(prefix))
+
     def _run_ended(self, client: str, run: str) -> None:
+        self._salts_changed(client, self.salts.ended(client, run))
         self.calls.prompts.run_ended(client, run)
         self.calls.run_ended(client, run)
         for tail in self.tails.pop_run(client, run):

@@ -5,7 +5,16 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 Owner = tuple[str, str]
-"""(client, agent); of tails also (client, run)."""
+"""(client, agent)."""
+
+
+class Prefix(NamedTuple):
+    """The end of an agent's fixed prefix, in one namespace. Its mark."""
+
+    client: str
+    agent: str
+    extra_key: str | None
+    cache_salt: str | None
 
 
 class Tail(NamedTuple):
@@ -19,33 +28,34 @@ class Tail(NamedTuple):
     run: str
 
 
+Key = TypeVar("Key", bound=Hashable)
 Mark = TypeVar("Mark", bound=Hashable)
 _SLACK = 64
 _LOOKS = 4
 
 
-class Marks(Generic[Mark]):
-    """Marks by owner. Bounded by twice what is really in the tree, and a few."""
+class Marks(Generic[Key, Mark]):
+    """Marks by whose they are. Bounded by twice what is really in the tree, and a few."""
 
     def __init__(self) -> None:
-        self._of: OrderedDict[Owner, dict[Mark, None]] = OrderedDict()  # a dict, for its order
+        self._of: OrderedDict[Key, dict[Mark, None]] = OrderedDict()  # a dict, for its order
         self._count = 0
         self._sweep_at = _SLACK
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, owner: Owner, mark: Mark) -> None:
+    def add(self, owner: Key, mark: Mark) -> None:
         """An owner's prefix stands in the tree."""
         marks = self._of.setdefault(owner, {})
         self._count += mark not in marks
         marks[mark] = None
 
-    def of(self, owner: Owner) -> Iterable[Mark]:
+    def of(self, owner: Key) -> Iterable[Mark]:
         """The marks of an owner, oldest first."""
         return self._of.get(owner, {})
 
-    def items(self) -> Iterable[tuple[Owner, Mark]]:
+    def items(self) -> Iterable[tuple[Key, Mark]]:
         """Every owner's marks."""
         return [(owner, mark) for owner, marks in self._of.items() for mark in marks]
 
@@ -62,7 +72,7 @@ class Marks(Generic[Mark]):
         self._count = sum(map(len, self._of.values()))
         self._sweep_at = 2 * self._count + _SLACK
 
-    def crowd_out(self, most: int, is_needed: Callable[[Owner], bool]) -> list[Mark]:
+    def crowd_out(self, most: int, is_needed: Callable[[Key], bool]) -> list[Mark]:
         """Forget old marks that are more than so many, unless their owner is needed.
 
         A few at a time, O(1). Returns them.
@@ -76,13 +86,19 @@ class Marks(Generic[Mark]):
                 self._of.move_to_end(owner)
                 continue
             out.append(next(iter(marks)))
-            del marks[out[-1]]
+            self.discard(owner, out[-1])
+        return out
+
+    def discard(self, owner: Key, mark: Mark) -> None:
+        """Forget one mark. Nothing happens if it is not known."""
+        marks = self._of.get(owner, {})
+        if mark in marks:
+            del marks[mark]
             self._count -= 1
             if not marks:
                 del self._of[owner]
-        return out
 
-    def pop(self, owner: Owner) -> Iterable[Mark]:
+    def pop(self, owner: Key) -> Iterable[Mark]:
         """Forget the marks of an owner. Returns them."""
         marks = self._of.pop(owner, {})
         self._count -= len(marks)
@@ -98,8 +114,8 @@ class Tails:
     """The ends of conversations in the tree. Bounded as `Marks` are."""
 
     def __init__(self) -> None:
-        self._by_agent: Marks[Tail] = Marks()
-        self._by_run: Marks[Tail] = Marks()
+        self._by_agent: Marks[Owner, Tail] = Marks()
+        self._by_run: Marks[tuple[str, str], Tail] = Marks()
 
     def add(self, tail: Tail) -> None:
         """A conversation ends here for now."""
@@ -123,3 +139,48 @@ class Tails:
         """The tree was emptied."""
         self._by_agent.clear()
         self._by_run.clear()
+
+
+class Prefixes:
+    """The ends of fixed prefixes in the tree, by agent and by tenant. Bounded as `Marks` are."""
+
+    def __init__(self) -> None:
+        self._by_agent: Marks[Owner, Prefix] = Marks()
+        self._by_tenant: Marks[tuple[str, str | None], Prefix] = Marks()
+
+    def __len__(self) -> int:
+        return len(self._by_agent)
+
+    def add(self, prefix: Prefix) -> None:
+        """A fixed prefix stands in the tree."""
+        self._by_agent.add((prefix.client, prefix.agent), prefix)
+        self._by_tenant.add((prefix.client, prefix.cache_salt), prefix)
+
+    def of(self, agent: Owner) -> Iterable[Prefix]:
+        """Those of an agent in all namespaces, oldest first."""
+        return self._by_agent.of(agent)
+
+    def of_tenant(self, client: str, salt: str | None) -> Iterable[Prefix]:
+        """Those of all agents of a client that a call with this salt could find."""
+        return self._by_tenant.of((client, salt))
+
+    def items(self) -> Iterable[tuple[Owner, Prefix]]:
+        """Every agent's."""
+        return self._by_agent.items()
+
+    def keep_only(self, stands: Callable[[Prefix], bool]) -> None:
+        """Now and then drop those that have left the tree: O(1) amortised."""
+        self._by_agent.keep_only(stands)
+        self._by_tenant.keep_only(stands)
+
+    def crowd_out(self, most: int, is_needed: Callable[[Owner], bool]) -> list[Prefix]:
+        """Forget old ones beyond so many, unless their agent is needed. Returns them."""
+        out = self._by_agent.crowd_out(most, is_needed)
+        for prefix in out:
+            self._by_tenant.discard((prefix.client, prefix.cache_salt), prefix)
+        return out
+
+    def clear(self) -> None:
+        """The tree was emptied."""
+        self._by_agent.clear()
+        self._by_tenant.clear()

@@ -14,7 +14,7 @@ from kvflow.engine.traffic import Traffic
 
 if TYPE_CHECKING:
     from kvflow.engine.calls import Calls
-    from kvflow.engine.marks import Marks
+    from kvflow.engine.marks import Prefixes
     from kvflow.engine.tree import KvflowTreeCore
 
 
@@ -27,7 +27,7 @@ class ObservedRadixCache(UnifiedRadixCache):
 
     tree_core: "KvflowTreeCore"
     calls: "Calls"
-    marks: "Marks[Any]"
+    marks: "Prefixes"
     degraded: bool
 
     def __init__(self, params: Any) -> None:

@@ -205,7 +205,8 @@ class Prefetcher:
                 continue  # not even if all that may be on its way were this agent's
             for mark in self._cache.marks.of(owner):
                 node = core.ranks.end(mark)
-                if node is None or node in seen:
+                tenant_speaks = self._cache.salts.in_use(mark.client, mark.cache_salt)
+                if node is None or node in seen or not tenant_speaks:
                     continue
                 seen.add(node)
                 tokens = core.host_only_tokens(node)

@@ -12,7 +12,7 @@ from kvflow.engine.calls import Author, Call
 from kvflow.engine.leaves import LeafSet
 from kvflow.engine.ledger import Outcome
 from kvflow.engine.loading_tree import LoadingTreeCore
-from kvflow.engine.marks import Tail
+from kvflow.engine.marks import Prefix, Tail
 from kvflow.frames import Why
 from kvflow.order import EvictionOrder, ReservedOrder
 from kvflow.policy import backup
@@ -20,7 +20,6 @@ from kvflow.policy.rank import KEPT, Rank, Ranks
 from kvflow.policy.share import UntaggedShare
 from kvflow.recipe.model import Mode
 
-Prefix = tuple[str, str, str | None, str | None]
 """(client, agent, extra key, cache salt): whose fixed prefix it is, in which namespace."""
 Mark = Prefix | Tail
 

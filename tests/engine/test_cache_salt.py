@@ -32,9 +32,10 @@ def speak(
     tail: int,
     steps: dict[str, int],
     fixed: int | None = FIXED,
+    run: str = "run",
 ) -> tuple[int, int]:
     """A whole call. Returns what it found on the device and on the host, in tokens."""
-    tag = by(f"a{agent}", fixed, steps=steps)
+    tag = by(f"a{agent}", fixed, steps=steps, run=run)
     req = mini.serve(prompt(agent, tail), tag, cache_salt=salt)
     return next((device, host) for rid, device, host in mini.hits if rid == req.rid)
 
@@ -82,6 +83,27 @@ def test_host_hit_is_for_the_same_salt_only(mini, other):
     assert speak(mini, 0, "red", 2, {})[1] >= FIXED
 
 
+def say_who_is_next(mini: MiniScheduler, salt: str) -> None:
+    """A call of this tenant, in the run before: a0 comes next. Then what is fetched meanwhile."""
+    tag = by("a1", FIXED, steps={"a0": 1, "a2": 9})
+    mini.arrive(prompt(1, 5), tag, answer=8, cache_salt=salt)
+    mini.prefill()
+    while mini.running:
+        mini.acknowledge()
+        mini.decode()
+
+
+def test_steps_of_one_tenants_run_bring_nothing_of_another_tenants():
+    mini = scheduler()
+    for salt in ("red", "blue"):
+        mini.serve(prompt(0), by("a0", FIXED, run=salt, final=True), cache_salt=salt)
+    push_out(mini)
+    assert (on_device(mini, "red"), on_device(mini, "blue")) == (0, 0)
+    say_who_is_next(mini, "blue")
+    assert (on_device(mini, "red"), on_device(mini, "blue")) == (0, FIXED)
+    mini.drain()
+
+
 @pytest.mark.parametrize("mode", ["prefetch", "full"])
 @pytest.mark.parametrize(("fixed", "calls"), [(FIXED, 1), (None, 3)], ids=["told", "learned"])
 def test_prefetch_for_one_tenant_is_no_hit_of_another(mode, fixed, calls):
@@ -90,15 +112,9 @@ def test_prefetch_for_one_tenant_is_no_hit_of_another(mode, fixed, calls):
         speak(mini, 0, "red", tail, {}, fixed)
     push_out(mini)
     assert on_device(mini, "red") == 0
-    # A call of somebody else says that a0 comes next, and a0's prefix is fetched while it runs.
-    tag = by("a1", FIXED, steps={"a0": 1, "a2": 9})
-    mini.arrive(prompt(1, 5), tag, answer=8, cache_salt="green")
-    mini.prefill()
-    while mini.running:
-        mini.acknowledge()
-        mini.decode()
+    say_who_is_next(mini, "red")
     assert on_device(mini, "red") == FIXED
-    assert speak(mini, 0, "blue", 5, {"a1": 9}, fixed) == (0, 0)
+    assert speak(mini, 0, "blue", 5, {"a1": 9}, fixed, run="another") == (0, 0)
     assert speak(mini, 0, "red", 6, {"a1": 9}, fixed)[0] >= FIXED
 
 

@@ -2,13 +2,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.calm import calm
 
-from kvflow.engine.marks import Marks
+from kvflow.engine.marks import Marks, Owner, Prefix, Prefixes
 
 OWNERS = [("app", "planner"), ("app", "writer"), ("other", "planner")]
 
 
 def test_of_gives_an_owners_marks_oldest_first():
-    marks: Marks[str] = Marks()
+    marks: Marks[Owner, str] = Marks()
     for mark in ("x", "a", "x", "m"):
         marks.add(OWNERS[0], mark)
     marks.add(OWNERS[1], "b")
@@ -17,7 +17,7 @@ def test_of_gives_an_owners_marks_oldest_first():
 
 
 def test_clear_forgets_all_marks():
-    marks: Marks[str] = Marks()
+    marks: Marks[Owner, str] = Marks()
     marks.add(OWNERS[0], "x")
     marks.clear()
     assert len(marks) == 0
@@ -33,7 +33,7 @@ def test_clear_forgets_all_marks():
 )
 def test_keep_only_drops_nothing_that_stands_and_bounds_the_rest(events):
     """An event adds a mark, which then stands, or says which marks have left the tree."""
-    marks: Marks[int] = Marks()
+    marks: Marks[Owner, int] = Marks()
     standing: dict[tuple[tuple[str, str], int], None] = {}
     most_standing = 0
     for event in events:
@@ -50,7 +50,7 @@ def test_keep_only_drops_nothing_that_stands_and_bounds_the_rest(events):
 
 
 def test_keep_only_removes_owners_that_have_no_marks_left():
-    marks: Marks[int] = Marks()
+    marks: Marks[Owner, int] = Marks()
     for mark in range(64):
         marks.add(OWNERS[0], mark)
     marks.add(OWNERS[1], -1)
@@ -59,14 +59,14 @@ def test_keep_only_removes_owners_that_have_no_marks_left():
 
 
 def test_keep_only_does_not_look_while_there_are_few():
-    marks: Marks[int] = Marks()
+    marks: Marks[Owner, int] = Marks()
     marks.add(OWNERS[0], 1)
     marks.keep_only(lambda _: False)
     assert list(marks.of(OWNERS[0])) == [1]
 
 
 def test_crowd_out_forgets_the_oldest_but_for_owners_that_are_needed():
-    marks: Marks[int] = Marks()
+    marks: Marks[Owner, int] = Marks()
     for mark in range(6):
         marks.add(OWNERS[mark % 2], mark)
     assert marks.crowd_out(4, lambda owner: owner == OWNERS[0]) == [1, 3]
@@ -76,10 +76,22 @@ def test_crowd_out_forgets_the_oldest_but_for_owners_that_are_needed():
 
 
 def test_crowd_out_looks_at_a_few_only():
-    marks: Marks[int] = Marks()
+    marks: Marks[Owner, int] = Marks()
     for mark in range(100):
         marks.add((str(mark), ""), mark)
     assert len(marks.crowd_out(0, lambda _: False)) == 4
     looks: list[object] = []
     assert marks.crowd_out(0, lambda owner: looks.append(owner) or True) == []
     assert len(looks) == 4
+
+
+def test_prefixes_are_found_by_agent_and_by_tenant_until_they_are_crowded_out():
+    prefixes = Prefixes()
+    red, blue = (Prefix("app", "planner", None, salt) for salt in ("red", "blue"))
+    other = Prefix("app", "writer", None, "red")
+    for prefix in (red, blue, other):
+        prefixes.add(prefix)
+    assert list(prefixes.of(("app", "planner"))) == [red, blue]
+    assert list(prefixes.of_tenant("app", "red")) == [red, other]
+    assert prefixes.crowd_out(2, lambda _: False) == [red]
+    assert list(prefixes.of_tenant("app", "red")) == [other]

@@ -1,0 +1,58 @@
+"""Which tenants' KV the runs of a client ask for.
+
+Steps are of a client's agents, but one client may serve many tenants, whose calls differ in their
+cache salt and share no KV. A run brings its own tenant's prefixes nearer, and nobody else's.
+"""
+
+from collections import Counter, OrderedDict
+
+Salt = str | None
+_MOST_RUNS = 4096
+_LAST = ""  # no run can have this name
+
+
+class Salts:
+    """The salts in use: those of a client's live runs, and that of the run that ended last.
+
+    The one that ended last stands for the next one, which is expected before it has spoken. Of
+    runs that nobody ends, those that were quiet for longest are forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._of_run: OrderedDict[tuple[str, str], Salt] = OrderedDict()
+        self._in_use: dict[str, Counter[Salt]] = {}
+
+    def in_use(self, client: str, salt: Salt) -> bool:
+        """Whether a run of this client would ask for KV of this salt."""
+        return salt in self._in_use.get(client, ())
+
+    def spoke(self, client: str, run: str, salt: Salt) -> set[Salt]:
+        """A call of a run is here. Returns the salts that came into use or went out of it."""
+        before = set(self._in_use.get(client, ()))
+        self._enter(client, run, salt)
+        if len(self._of_run) > _MOST_RUNS:
+            self._leave(*next(iter(self._of_run)))
+        return before ^ set(self._in_use.get(client, ()))
+
+    def ended(self, client: str, run: str) -> set[Salt]:
+        """A run is over. Returns likewise; nothing for a run that is not known."""
+        if (client, run) not in self._of_run:
+            return set()
+        before = set(self._in_use[client])
+        self._enter(client, _LAST, self._leave(client, run))
+        return before ^ set(self._in_use[client])
+
+    def _enter(self, client: str, run: str, salt: Salt) -> None:
+        if (client, run) in self._of_run:
+            self._leave(client, run)
+        self._of_run[client, run] = salt
+        self._in_use.setdefault(client, Counter())[salt] += 1
+
+    def _leave(self, client: str, run: str) -> Salt:
+        salt, in_use = self._of_run.pop((client, run)), self._in_use[client]
+        in_use[salt] -= 1
+        if not in_use[salt]:
+            del in_use[salt]
+        if not in_use:
+            del self._in_use[client]
+        return salt
