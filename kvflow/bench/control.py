@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import httpx2
 import msgspec
 
-from kvflow.client.http import new_client
+from kvflow.client.http import KEY_HINT, new_client
 from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable
 from kvflow.frames import Frame, Traffic
 from kvflow.recipe.model import Mode
@@ -117,7 +117,7 @@ class Control:
             raise NotAuthorised(
                 f"{what}: {self._url} wants another API key",
                 f"HTTP {reply.status_code}",
-                "set KVFLOW_API_KEY or give --api-key-file",
+                KEY_HINT,
             )
         return reply
 

@@ -21,12 +21,13 @@ from kvflow.bench.setting import Setting
 from kvflow.bench.trial import Trial
 from kvflow.client.server import connect
 from kvflow.engine.cpu import demo_model
-from kvflow.engine.launch import Device, Launch, before_start, demo, flags
+from kvflow.engine.launch import Device, Launch, Options, before_start, build, demo, flags
 from kvflow.errors import KvflowError, UsageError
 from kvflow.recipe.load import Loaded
 
 _START_S = 1800.0
 _IDLE_S = 10.0
+_KEYS = frozenset({"--api-key", "--admin-api-key"})
 EMULATED = "CPU engine, emulated link"
 """The label of every figure that was made with the CPU engine."""
 
@@ -52,7 +53,8 @@ class LocalRig:
         """Find what would make the bench fail, before anything is started.
 
         Raises:
-            UsageError: a setting makes no sense on this device or with this model.
+            UsageError: a setting makes no sense on this device or with this model; or the servers
+                would want a key.
             KvflowError: the model cannot be read or written.
         """
         for setting in settings:
@@ -63,6 +65,17 @@ class LocalRig:
                     "leave it out, or say --device cpu",
                 )
             self._pools(setting)
+            self._check_for_keys(setting)
+
+    def _check_for_keys(self, setting: Setting) -> None:
+        options = Options(device=self.device, model=self.model, sglang_flags=tuple(self.flags))
+        launch = build(options, setting.served, os.environ)
+        for flag in _KEYS.intersection(launch.argv):
+            raise UsageError(
+                f"{flag} does not go with servers that a bench starts",
+                "nobody but the bench calls them, and it sends no key",
+                f"leave {flag} out; a server with a key is benched with --url and KVFLOW_API_KEY",
+            )
 
     def key(self, setting: Setting) -> object:
         """Servers can be shared where pools and the served workflow are the same."""

@@ -5,8 +5,8 @@ import sys
 import typer
 
 from kvflow import __version__
-from kvflow.cli import bench, recipe, run, serve, top
-from kvflow.cli.streams import LastingStderr
+from kvflow.cli import bench, recipe, run, serve, sglang_flags, top
+from kvflow.cli.streams import LastingStderr, spare_stdout
 from kvflow.errors import ExitCode, KvflowError
 
 app = typer.Typer(
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("serve", cls=serve.Command, context_settings=serve.CONTEXT)(serve.command)
+app.command("serve", cls=sglang_flags.Command)(serve.command)
 app.command("run")(run.command)
 app.command("top")(top.command)
 app.add_typer(bench.app, name="bench")
@@ -42,6 +42,7 @@ def _root(
 
 def main() -> None:
     """Run the command line; an expected failure ends as three lines and its exit code."""
+    spare_stdout()
     try:
         app()
     except KvflowError as error:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
+from kvflow.cli import sglang_flags
+
 _DEFAULT = "run"
 _RECIPES = "the recipe's"
 
@@ -29,7 +31,7 @@ app = typer.Typer(
 )
 
 
-@app.command(_DEFAULT, context_settings={"allow_extra_args": True})
+@app.command(_DEFAULT, cls=sglang_flags.Command)
 def command(
     ctx: typer.Context,
     target: Annotated[

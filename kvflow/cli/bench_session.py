@@ -12,9 +12,9 @@ from kvflow.bench.report import folder, tables, terminal
 from kvflow.bench.result import Result, settings_of
 from kvflow.cli import console
 from kvflow.cli.bench_command import shown
-from kvflow.cli.bench_ending import Ending
 from kvflow.cli.bench_progress import Progress
 from kvflow.cli.bench_request import Request, order
+from kvflow.cli.ending import Ending
 from kvflow.errors import ExitCode, KvflowError
 
 Form = Literal["table", "json", "csv", "md"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kvflow.cli.streams import LastingStderr
+from kvflow.cli.streams import LastingStderr, shows_pictures
 from kvflow.errors import ExitCode, RecipeError, UsageError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def graph(
         sys.stdout.write(mermaid(loaded.graph, steps))
     else:
         columns = shutil.get_terminal_size().columns
-        plain = ascii_only or not _can_write_boxes()
+        plain = ascii_only or not shows_pictures()
         sys.stdout.write(draw(loaded.graph, steps, width=columns, ascii_only=plain))
 
 
@@ -208,14 +208,6 @@ def _problems(error: RecipeError) -> list[dict[str, Any]]:
 
 def _names(option: str) -> list[str]:
     return [name.strip() for name in option.split(",") if name.strip()]
-
-
-def _can_write_boxes() -> bool:
-    try:
-        "│▼".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _write_json(data: dict[str, Any]) -> None:

@@ -63,6 +63,7 @@ def command(
     import asyncio
 
     from kvflow.cli import run_report
+    from kvflow.cli.ending import Ending
     from kvflow.client.drive import Settings
     from kvflow.recipe.load import find, load
 
@@ -75,15 +76,15 @@ def command(
         seed=workload.seed if seed is None else seed,
     )
     outcome = run_report.Outcome(loaded, settings)
-    try:
-        asyncio.run(
-            _drive(outcome, url or _default_url(loaded), read_api_key(api_key_file), timeout)
-        )
-    except KeyboardInterrupt:
-        outcome.interrupted = True
-    run_report.write(outcome, as_json)
+    where, api_key = url or _default_url(loaded), read_api_key(api_key_file)
+    with Ending() as ending:
+        try:
+            asyncio.run(_drive(outcome, where, api_key, timeout))
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            outcome.interrupted = True
+        run_report.write(outcome, as_json)
     if outcome.interrupted:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise typer.Exit(ending.exit_status)
     if outcome.result.failures:
         raise typer.Exit(ExitCode.FAILURE)
 

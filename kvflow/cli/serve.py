@@ -5,12 +5,10 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from kvflow.cli.serve_narrator import Narrator
 from kvflow.errors import UsageError
@@ -20,34 +18,8 @@ if TYPE_CHECKING:
     from kvflow.engine.launch import Launch
     from kvflow.recipe.load import Loaded
 
-CONTEXT = {"allow_extra_args": True}
-"""What follows -- is left over for the command, which passes it on to SGLang."""
-
 ModeName = Literal["off", "evict", "prefetch", "full"]
 """kvflow.recipe.model.Mode, without its import."""
-
-
-class Command(TyperCommand):
-    """Tells whoever types an SGLang flag before the -- where it belongs."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line.
-
-        Raises:
-            UsageError: an option that neither is one of kvflow's nor looks like one.
-        """
-        known = [name for option in self.params for name in option.opts]
-        for word in args[: args.index("--")] if "--" in args else args:
-            name = word.partition("=")[0]
-            if name.startswith("--") and not get_close_matches(
-                name, [*known, "--help"], cutoff=0.8
-            ):
-                raise UsageError(
-                    f"kvflow serve has no option {name}",
-                    "flags for SGLang stand at the end, after --",
-                    f"kvflow serve ... -- {word} ...",
-                )
-        return super().parse_args(ctx, args)
 
 
 def command(

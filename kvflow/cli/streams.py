@@ -1,10 +1,28 @@
-"""Standard streams that go away, with their terminal or their pipe, while the command goes on."""
+"""Standard streams that go away, or lack characters, while the command goes on."""
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
+
+_PICTURES = "│▼█…"  # of the characters that pictures are drawn with
+
+
+def spare_stdout() -> None:
+    """Let stdout show ? for a character that it lacks, which else ends the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
+
+
+def shows_pictures() -> bool:
+    """Whether stdout has the characters of pictures, or ASCII has to do."""
+    try:
+        _PICTURES.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def forget(stream: TextIO) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
@@ -10,6 +11,7 @@ from typing import Any, Self
 
 import httpx2
 
+from kvflow.client.certificates import TRUST_HINT, trusted
 from kvflow.errors import (
     KvflowError,
     NotAuthorised,
@@ -21,10 +23,14 @@ from kvflow.loopback import is_loopback
 
 Body = Mapping[str, Any]
 
+KEY_HINT = "set KVFLOW_API_KEY; kvflow run and kvflow top take --api-key-file as well"
+"""Where the commands that call a server look for its key."""
+
 _CONNECT_S = 10.0
 # SGLang's HTTP server closes idle connections after 5 s. A request that races with that would be
 # lost through no fault of the server, and retries would hide latency: let go earlier.
 _IDLE_S = 2.0
+_START_HINT = 'start a server with "kvflow serve --recipe FILE", or give the URL of one'
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
 
 
@@ -60,7 +66,7 @@ class Http:
 
     Raises:
         UsageError: the URL is none, the time is not positive, or a proxy of the environment is of
-            no use.
+            no use, or its certificates cannot be read.
     """
 
     def __init__(self, url: str, api_key: str | None, timeout_s: float) -> None:
@@ -134,10 +140,11 @@ class Http:
         try:
             yield
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+            untrusted = isinstance(_beneath(error), ssl.SSLCertVerificationError)
             raise ServerUnreachable(
                 f"{what}: cannot reach {self.url}",
                 _words(error),
-                'start a server with "kvflow serve --recipe FILE", or give the URL of one',
+                TRUST_HINT if untrusted else _START_HINT,
             ) from error
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise TimedOutError(
@@ -154,7 +161,7 @@ class Http:
             raise NotAuthorised(
                 f"{what}: {self.url} wants another API key (HTTP {status})",
                 _message(response.text),
-                "set KVFLOW_API_KEY or give --api-key-file",
+                KEY_HINT,
             )
         if not response.is_success:
             raise RefusedError(f"{what}: HTTP {status}", status, _message(response.text))
@@ -164,17 +171,18 @@ def new_client(url: str, api_key: str | None, timeout_s: float) -> httpx2.AsyncC
     """The HTTP library's client for a server, as all of kvflow's requests want it.
 
     Raises:
-        UsageError: a proxy of the environment is of no use.
+        UsageError: a proxy of the environment is of no use, or its certificates cannot be read.
     """
     parsed = httpx2.URL(url)
+    # Loading certificates takes longer than a request; plain HTTP has no use for them.
+    verify = trusted() if parsed.scheme == "https" else False
     with _proxy_explained():
         return httpx2.AsyncClient(
             base_url=parsed,
             headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),
             limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_S),
-            # Loading certificates takes longer than a request; plain HTTP has no use for them.
-            verify=parsed.scheme == "https",
+            verify=verify,
             # A proxy of the environment has no way to this machine's loopback.
             trust_env=not is_loopback(parsed.host),
         )
@@ -249,10 +257,18 @@ def _told(body: Any) -> str:
 
 def _words(error: Exception) -> str:
     """Why a connection failed: the operating system's reason if there is one beneath."""
+    cause = _beneath(error)
+    # The numbers of TLS are its own.
+    if cause is None or cause.errno is None or isinstance(cause, ssl.SSLError):
+        return str(error) or type(error).__name__
+    # Names that cannot be resolved have negative numbers, which strerror does not know.
+    return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+
+
+def _beneath(error: Exception) -> OSError | None:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.errno:
-            # Names that cannot be resolved have negative numbers, which strerror does not know.
-            return os.strerror(cause.errno) if cause.errno > 0 else str(cause.strerror)
+            return cause
         cause = cause.__cause__ or cause.__context__
-    return str(error) or type(error).__name__
+    return None

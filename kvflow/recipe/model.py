@@ -155,7 +155,7 @@ class AgentSpec(_Part):
 
 
 class WorkloadSpec(_Part):
-    """How `run`, `bench` and `plan` drive the workflow."""
+    """How `run` and `bench` drive the workflow."""
 
     runs: int = Field(default=4, ge=1, description="How many runs.")
     concurrency: int = Field(default=1, ge=1, description="How many runs are in flight at once.")
@@ -265,7 +265,7 @@ class Recipe(_Part):
         description="A finished run is followed by another one (start follows the end).",
     )
     workload: WorkloadSpec = Field(
-        default=WorkloadSpec(), description="How it is driven by run, bench and plan."
+        default=WorkloadSpec(), description="How it is driven by run and bench."
     )
     engine: EngineSpec = Field(default=EngineSpec(), description="What `kvflow serve` starts.")
     policy: PolicySpec = Field(default=PolicySpec(), description="What the plugin may do.")

@@ -4,6 +4,7 @@ from support.bench_server import BenchServer, _bench_routes, make_frame  # noqa:
 
 from kvflow.bench import control
 from kvflow.bench.control import difference, flat, steering
+from kvflow.client.http import KEY_HINT
 from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable
 
 
@@ -80,8 +81,9 @@ async def test_control_sends_the_key_and_says_when_another_is_wanted():
         async with steering(fake.url, "secret") as steer:
             assert await steer.mode() == "off"
         async with steering(fake.url) as steer:
-            with pytest.raises(NotAuthorised):
+            with pytest.raises(NotAuthorised) as refusal:
                 await steer.mode()
+    assert refusal.value.hint == KEY_HINT
 
 
 async def test_control_of_nobody_says_who_does_not_answer():

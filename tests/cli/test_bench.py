@@ -296,6 +296,13 @@ def test_bench_with_a_key_that_is_none_is_refused(
     assert "no usable API key in KVFLOW_API_KEY" in error.what
 
 
+def test_bench_with_the_wrong_key_is_pointed_to_no_option_that_it_has_not(recipe: str) -> None:
+    result, _ = live(recipe, api_key="secret")
+    error = error_of(result)
+    assert error.exit_code == ExitCode.AUTH
+    assert error.hint == "set KVFLOW_API_KEY; kvflow run and kvflow top take --api-key-file as well"
+
+
 def test_bench_leaves_no_key_in_what_it_writes(
     recipe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,9 @@
 import json
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from kvflow.cli import run
 from kvflow.engine import state
-from kvflow.errors import KvflowError, NotAuthorised, ServerUnreachable, UsageError
+from kvflow.errors import ExitCode, KvflowError, NotAuthorised, ServerUnreachable, UsageError
 
 app = typer.Typer()
 app.command()(run.command)
@@ -144,15 +147,52 @@ def test_run_json_with_failures_names_call_and_reason(recipe: str) -> None:
     assert errors[0].startswith("call 0.0 (planner)")
 
 
-def test_run_interrupted_ends_with_130_and_keeps_what_was_measured(recipe: str) -> None:
-    fake = FakeServer(fault=lambda seen: "interrupt" if len(fake.seen) == 4 else None)
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["shell", "background"])
+def _started_from(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A shell's job in the background ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def ended(recipe: str, number: signal.Signals) -> tuple[Result, FakeServer]:
+    """Walk a workflow, and send a signal to the walk in the first call of its second run."""
+
+    def fault(seen: Seen) -> str | None:
+        if len(fake.seen) < 4:
+            return None
+        os.kill(os.getpid(), number)
+        return "hang"
+
+    fake = FakeServer(kvflow=True, fault=fault)
     with fake.running():
-        result = kvflow_run(recipe, fake.url, "--json")
-    assert result.exit_code == 130
+        return kvflow_run(recipe, fake.url, "--json"), fake
+
+
+def check_what_was_measured_is_kept(result: Result, fake: FakeServer) -> None:
     told = json.loads(result.stdout)
     assert told["interrupted"] is True
     assert [call["error"] for call in told["calls"]] == ["", "", "", "interrupted"]
     assert [run["ok"] for run in told["runs"]] == [True, False]
+    assert told["runs"][1]["run"] in fake.ends[-1]
+
+
+def test_run_interrupted_ends_with_130_and_keeps_what_was_measured(recipe: str) -> None:
+    result, fake = ended(recipe, signal.SIGINT)
+    assert result.exit_code == ExitCode.INTERRUPTED
+    check_what_was_measured_is_kept(result, fake)
+
+
+@pytest.mark.usefixtures("_started_from")
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_run_that_a_signal_ends_keeps_what_was_measured(
+    recipe: str, number: signal.Signals, exit_code: int
+) -> None:
+    before = signal.getsignal(number)
+    result, fake = ended(recipe, number)
+    assert result.exit_code == exit_code
+    assert signal.getsignal(number) is before
+    check_what_was_measured_is_kept(result, fake)
 
 
 def test_run_where_nothing_listens_ends_with_3(recipe: str) -> None:

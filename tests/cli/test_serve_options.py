@@ -12,7 +12,7 @@ import typer
 from support.recipes import write_recipe
 from typer.testing import CliRunner, Result
 
-from kvflow.cli import serve
+from kvflow.cli import serve, sglang_flags
 from kvflow.errors import ExitCode, UsageError
 from kvflow.recipe.model import Mode
 
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*words: str, stdin: str | None = None) -> Result:
     app = typer.Typer()
-    app.command("serve", cls=serve.Command, context_settings=serve.CONTEXT)(serve.command)
+    app.command("serve", cls=sglang_flags.Command)(serve.command)
     result = CliRunner().invoke(app, words, input=stdin)
     if isinstance(result.exception, UsageError):
         raise result.exception
@@ -124,21 +124,6 @@ def test_key_file_is_named_and_its_content_is_not() -> None:
 def test_key_that_cannot_be_one_is_refused(content: str) -> None:
     with pytest.raises(UsageError, match="no usable key in"):
         dry("--api-key-file", "-", stdin=content)
-
-
-@pytest.mark.parametrize("word", ["--tp-size", "--mem-fraction-static=0.8"])
-def test_sglang_flag_before_the_dashes_says_where_it_belongs(word: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        run(word, "2")
-
-    assert caught.value.hint == f"kvflow serve ... -- {word} ..."
-
-
-def test_misspelled_option_is_left_to_the_usual_suggestion() -> None:
-    result = run("--recip", "peer")
-
-    assert result.exit_code == ExitCode.USAGE
-    assert "--recipe" in result.output
 
 
 def test_word_that_belongs_to_nothing_is_refused() -> None:

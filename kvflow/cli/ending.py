@@ -1,9 +1,13 @@
-"""SIGTERM and SIGHUP end a bench as Ctrl-C does: what was measured is kept."""
+"""SIGTERM and SIGHUP end a measurement as Ctrl-C does: what was measured is kept."""
 
 import asyncio
 import signal
+import time
 from types import FrameType, TracebackType
 from typing import Any, Self
+
+# A terminal that closes sends SIGHUP twice, by its shell and by itself: that asks once.
+_AT_ONCE_S = 1.0
 
 
 class Ending:
@@ -15,6 +19,7 @@ class Ending:
 
     def __init__(self) -> None:
         self.by = signal.SIGINT
+        self._asked_at = float("-inf")
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -39,6 +44,9 @@ class Ending:
         return 128 + self.by
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        before, self._asked_at = self._asked_at, time.monotonic()
+        if self._asked_at - before < _AT_ONCE_S:
+            return
         if self.by is signal.SIGINT:
             self.by = signal.Signals(number)
         # asyncio's own, which cancels what it runs, while it runs something.
