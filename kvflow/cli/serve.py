@@ -60,7 +60,7 @@ def command(
         float, typer.Option(min=1, help="Seconds that the start may take.")
     ] = 1800.0,
     log_file: Annotated[
-        Path | None, typer.Option(help="SGLang's log.", show_default="the user's log folder")
+        Path | None, typer.Option(help="SGLang's log.", show_default="in kvflow's state folder")
     ] = None,
     warm: Annotated[
         bool,
@@ -174,9 +174,9 @@ def _print_command(launch: "Launch", *, as_json: bool) -> None:
 
 
 def _default_log(launch: "Launch") -> Path:
-    from platformdirs import user_log_path
+    from kvflow.engine.launch import log
 
-    return user_log_path("kvflow") / f"sglang-{launch.port}.log"
+    return log.folder() / f"sglang-{launch.port}.log"
 
 
 def _ignore(_lines: list[str]) -> None:

@@ -99,6 +99,7 @@ class Calls:
             self.table.serve(recipe.name, graph)
         else:
             self.table.register(client, recipe.name, graph)
+            self.prompts.forget(client, recipe.name)
         memory = {agent: spec.memory for agent, spec in recipe.agents.items()}
         converses = {agent: told == "conversation" for agent, told in memory.items() if told}
         self.prompts.register(client, recipe.name, prefixes, converses)

@@ -71,7 +71,6 @@ def _serve(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
     client = body.get("client")
     if client is not None:
         _check_names(client=client)
-        _cache(scheduler).calls.prompts.forget(client, recipe.name)
     _cache(scheduler).calls.serve(recipe, prefixes, client)
     return {"agents": {agent: len(ids) for agent, ids in prefixes.items()}}
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -73,7 +74,12 @@ async def register(request: Request) -> Response:
         lengths = {agent: len(ids) for agent, ids in prefixes.items()}
         registered.check_room(client, recipe.name, lengths)
         told = recipe.model_dump(mode="json", exclude_none=True)
-        answer = await ask("serve", {"client": client, "recipe": told, "prefixes": prefixes})
+        try:
+            answer = await ask("serve", {"client": client, "recipe": told, "prefixes": prefixes})
+        except ControlError as error:
+            if error.status == HTTPStatus.GATEWAY_TIMEOUT:  # the schedulers do it, but later
+                registered.add(client, recipe, lengths)
+            raise
         registered.add(client, recipe, lengths)
     return _json(answer)
 

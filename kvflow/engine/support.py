@@ -11,6 +11,9 @@ _REFUSED: tuple[tuple[str, object, str], ...] = (
     ("enable_unified_cache_external_linker", True, "--enable-unified-cache-external-linker"),
     ("enable_session_radix_cache", True, "--enable-session-radix-cache"),
     ("hicache_host_memory_mode", "buffer_only", "--hicache-host-memory-mode buffer_only"),
+    # Calls queue elsewhere there, where no plugin sees them come.
+    ("disaggregation_mode", "prefill", "--disaggregation-mode prefill"),
+    ("disaggregation_mode", "decode", "--disaggregation-mode decode"),
 )
 
 
@@ -26,7 +29,7 @@ def refuse(context: Any) -> None:
     args = context.server_args
     for attribute, value, flag in _REFUSED:
         if getattr(args, attribute, None) == value:
-            _stop(flag, "another cache decides there what stays")
+            _stop(flag, "what stays in the cache is decided elsewhere there")
     if context.disable_radix_cache:
         _stop("--disable-radix-cache", "without a radix cache there is nothing to decide")
     if context.is_hybrid_swa and context.full_tokens_per_layer == 0:
@@ -50,7 +53,6 @@ def limits(context: Any) -> list[str]:
             (args.pp_size > 1, "pipeline parallel"),
             (args.speculative_algorithm is not None, "speculative decoding"),
             (context.is_hybrid_swa or context.is_hybrid_ssm, "hybrid model"),
-            (args.disaggregation_mode != "null", "prefill-decode disaggregation"),
             (args.hicache_storage_backend is not None, "storage backend"),
             (args.hicache_write_policy == "write_back", "write policy write_back"),
         )

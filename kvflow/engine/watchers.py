@@ -9,8 +9,8 @@ import msgspec
 from kvflow.engine.mirror import Mirror
 from kvflow.frames import Frame
 
-INTERVAL_S = 0.25
-"""What is known of the scheduler is at most this old."""
+INTERVAL_S = 0.2
+"""What is known of the scheduler is at most this old: less than any reader waits between looks."""
 
 CATCHING_UP_S = 0.02
 """The same while it has not told all there is."""
@@ -46,8 +46,9 @@ class Watchers:
             ControlError: the scheduler does not answer.
         """
         async with self._lock:
-            if self._clock() - self._asked_at >= self.rest_s:
+            now = self._clock()
+            if now - self._asked_at >= self.rest_s:
                 told = await self._ask(self._mirror.seq)
                 self._mirror.apply(msgspec.json.decode(told, type=Frame))
-                self._asked_at = self._clock()
+                self._asked_at = now
         return self._mirror.answer(since, most_nodes)

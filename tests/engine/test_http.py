@@ -8,7 +8,8 @@ from support.mini_scheduler import MiniScheduler
 from support.prefixes import PROMPT, scheduler
 from support.tags import by
 
-from kvflow.engine import http_watch, workflows
+from kvflow.engine import http_control, http_watch, workflows
+from kvflow.engine.http_errors import ControlError
 
 pytestmark = [
     pytest.mark.engine,
@@ -215,6 +216,18 @@ async def test_workflows_are_listed_until_they_are_taken_back(app):
     assert (await app.ask("DELETE", "/kvflow/workflows/app/work")).status_code == 200
     assert (await app.ask("GET", "/kvflow/workflows")).json() == {"workflows": []}
     await error(app, 404, "DELETE", "/kvflow/workflows/app/work")
+
+
+async def test_workflow_that_a_busy_scheduler_takes_too_late_is_listed(app, monkeypatch):
+    async def too_late(op: str, body: object) -> str:
+        raise ControlError(504, "the scheduler does not answer")
+
+    with monkeypatch.context() as busy:
+        busy.setattr(http_control, "ask", too_late)
+        body = {"client": "app", "recipe": RECIPE}
+        await error(app, 504, "POST", "/kvflow/workflows", json=body)
+    [row] = (await app.ask("GET", "/kvflow/workflows")).json()["workflows"]
+    assert (row["client"], row["name"]) == ("app", "work")
 
 
 @pytest.mark.parametrize("client", ["", "\x1b", "x" * 129])

@@ -38,6 +38,8 @@ def test_plain_settings_are_not_refused():
             "--radix-eviction-policy lfu",
         ),
         ({"tokenizer_worker_num": 2}, "--tokenizer-worker-num"),
+        ({"disaggregation_mode": "prefill"}, "--disaggregation-mode prefill"),
+        ({"disaggregation_mode": "decode"}, "--disaggregation-mode decode"),
     ],
 )
 def test_flag_that_kvflow_cannot_work_with_is_refused_by_its_name(args, flag):
@@ -88,7 +90,6 @@ def test_limits_of_plain_settings_are_none():
     [
         ({"pp_size": 2}, "pipeline parallel"),
         ({"speculative_algorithm": "EAGLE"}, "speculative decoding"),
-        ({"disaggregation_mode": "decode"}, "prefill-decode disaggregation"),
         ({"hicache_storage_backend": "file"}, "storage backend"),
         ({"hicache_write_policy": "write_back"}, "write policy write_back"),
     ],

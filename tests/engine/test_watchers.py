@@ -57,12 +57,27 @@ async def test_many_watchers_ask_the_scheduler_once_an_interval(clock):
     assert scheduler.asked == [0, 1, 2]
 
 
+async def test_reader_of_the_shortest_interval_gets_another_frame_each_time(clock):
+    scheduler = Scheduler()
+
+    async def takes_a_while(since: int) -> str:
+        clock.now += 0.03
+        return await scheduler.ask(since)
+
+    watchers = Watchers(takes_a_while, clock)
+    frames = []
+    for look in range(6):
+        clock.now = max(clock.now, 0.25 * look)
+        frames.append((await watchers.frame(0, 100)).seq)
+    assert frames == [1, 2, 3, 4, 5, 6]
+
+
 async def test_scheduler_is_asked_sooner_while_it_has_not_told_all(clock):
     scheduler = Scheduler(left_out=True)
     watchers = Watchers(scheduler.ask, clock)
     for _ in range(5):
         await watchers.frame(0, 100)
-        clock.now += INTERVAL_S / 10
+        clock.now += INTERVAL_S / 8
     assert len(scheduler.asked) == 5
 
 
@@ -71,7 +86,7 @@ async def test_slow_watcher_gets_one_frame_with_all_that_happened(clock):
     watchers = Watchers(scheduler.ask, clock)
     first = await watchers.frame(0, 100)
     for _ in range(5):
-        clock.now += INTERVAL_S
+        clock.now += 2 * INTERVAL_S
         await watchers.frame(0, 100)
     late = await watchers.frame(first.seq, 100)
     assert (late.delta_since, [one.id for one in late.nodes]) == (1, [2, 3, 4, 5, 6])

@@ -71,7 +71,7 @@ class Kvflow:
 
     @property
     def log(self) -> str:
-        [log] = (self.folder / "state" / "kvflow" / "log").iterdir()
+        [log] = (self.folder / "state" / "kvflow").glob("*/log/*.log")
         return log.read_text()
 
     @property
