@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from kvflow.engine.marks import Owner
+from kvflow.engine.marks import Owner, Prefix
 from kvflow.policy.lead import FARTHEST, Foresight, LinkPace, Queue, due
 from kvflow.policy.prefetch import Candidate, Cuts, Victim, has_room, in_order
 from kvflow.policy.trust import Trust
@@ -101,7 +101,8 @@ class Prefetcher:
         if call is None:
             self._link_is_wanted = True
             return
-        end = core.ranks.end((call.tag.client, call.tag.agent, req.extra_key, req.cache_salt))
+        mark = Prefix(call.tag.client, call.tag.agent, req.extra_key, req.cache_salt)
+        end = core.ranks.end(mark)
         self._link_is_wanted |= end is not None and core.host_only_tokens(end) > 0
 
     def doubts(self, owner: Owner, steps: int) -> bool:
