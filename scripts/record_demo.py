@@ -68,6 +68,7 @@ async def record(url: str, recipe: Path, target: Path) -> None:
     )
     frames_left = 5
     until = time.monotonic() + MOST_S
+    target.unlink(missing_ok=True)
     with Recorder(target, LABEL) as recorder:
         async with aclosing(source.frames()) as frames:
             async for frame in frames:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from kvflow.cli.run import read_api_key
-from kvflow.tui.source import LEAST_INTERVAL_S
+from kvflow.tui.source import LEAST_INTERVAL_S, MOST_INTERVAL_S
 
 _SHOWN: Final = 20
 
@@ -36,6 +36,7 @@ def command(
             "--interval",
             "-d",
             min=LEAST_INTERVAL_S,
+            max=MOST_INTERVAL_S,
             metavar="SECONDS",
             help="Between two frames.",
             show_default="1",
@@ -62,7 +63,8 @@ def command(
         ),
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Record what is seen, to replay it.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Record what is seen to a new file, to replay it."),
     ] = None,
     no_tui: Annotated[
         bool, typer.Option("--no-tui", help="With --record: show nothing, only record.")
@@ -110,6 +112,7 @@ def command(
     For example: kvflow top --demo, or kvflow top --stat -d 5
     """
     from kvflow.cli import top_browser, top_compare, top_request, top_show
+    from kvflow.cli.streams import shows_pictures
     from kvflow.cli.top_print import Mode, Printer
     from kvflow.cli.top_session import Session
     from kvflow.tui.rows import View
@@ -137,7 +140,8 @@ def command(
         if mode is not None:
             most = _SHOWN if top is None and mode is not Mode.JSON else top
             view = View(options.filter, options.sort)
-            session = Session(Printer(mode, view, most, plain), record)
+            in_ascii = plain or not shows_pictures()
+            session = Session(Printer(mode, view, most, in_ascii), record)
         if replay is not None or demo:
             top_show.replay(session, replay, speed, options)
         else:

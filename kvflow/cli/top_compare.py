@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from kvflow.cli.streams import shows_pictures
 from kvflow.cli.top_print import Mode, picture_width, write
 from kvflow.cli.top_show import screens_needed
 from kvflow.errors import UsageError
@@ -46,6 +47,6 @@ def compare(
         text = msgspec.json.format(msgspec.json.encode(document(*sides, seconds))).decode()
         sys.stdout.write(f"{text}\n")
         return
-    ellipsis = ".." if options.ascii else "…"
+    ellipsis = ".." if options.ascii or not shows_pictures() else "…"
     for line in comparison.picture(*sides, seconds, picture_width(), ellipsis):
         write(line)

@@ -12,6 +12,7 @@ from kvflow.cli.console import out
 from kvflow.telemetry.sampler import Sampler
 from kvflow.tui import lines, stat
 from kvflow.tui.document import document
+from kvflow.tui.history import Point
 from kvflow.tui.rows import View, flatten
 from kvflow.tui.screen.ink import Ink, Line
 from kvflow.tui.source import Status
@@ -58,7 +59,7 @@ class Printer:
         view: which nodes, in which order.
         most: nodes that are printed; None for all.
         plain: no characters beyond ASCII.
-        machine: reads this machine, if the server runs on it.
+        machine: reads this machine, as long as the server runs on it.
     """
 
     mode: Mode
@@ -67,7 +68,7 @@ class Printer:
     plain: bool
     machine: Sampler | None = None
     _ticks: int = field(default=0, init=False)
-    _told_until_s: float = field(default=float("-inf"), init=False)
+    _told: Point | None = field(default=None, init=False)
 
     def show(self, store: Store, status: Status, label: str) -> None:
         """Print a moment.
@@ -107,7 +108,8 @@ class Printer:
             write(line)
 
     def _document(self, store: Store, status: Status, label: str) -> None:
-        machine = self.machine.sample() if self.machine else None
+        sample = self.machine.sample() if self.machine else None
+        machine = sample if sample and sample.host else None
         told = document(store, flatten(store, self.view), status, label, machine, self.most)
         raw = msgspec.json.encode(told)
         text = (raw if self.mode is Mode.WATCH else msgspec.json.format(raw)).decode()
@@ -115,13 +117,13 @@ class Printer:
 
     def _tick(self, store: Store) -> None:
         point = store.history.points[-1]
-        if point.time_s <= self._told_until_s:
+        if point is self._told:
             return  # frames in between are part of the next point
         if self._ticks % stat.TICKS_A_HEADER == 0:
             for line in stat.titles():
                 write(line)
         write(stat.tick(point))
-        self._ticks, self._told_until_s = self._ticks + 1, point.time_s
+        self._ticks, self._told = self._ticks + 1, point
 
 
 def picture_width() -> int:

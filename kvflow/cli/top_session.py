@@ -52,7 +52,10 @@ class Session:
             if self.record is None:
                 asyncio.run(self._watch(source, None))
                 return
-            with Recorder(self.record, source.label) as recorder, self._narrated(source):
+            with (
+                Recorder(self.record, source.label) as recorder,
+                self._narrated(source, recorder),
+            ):
                 asyncio.run(self._watch(source, recorder))
 
     def read(self, recording: Recording) -> None:
@@ -78,7 +81,10 @@ class Session:
         with _ended_by_sigterm():
             async with _troubles_told(source), aclosing(source.frames()) as frames:
                 async for frame in frames:
+                    begins_anew = store.tree.complete and frame.delta_since is None
                     store.apply(frame)
+                    if begins_anew:  # as after a long pause: its nodes are still to come
+                        waiting_since = time.monotonic()
                     if recorder is not None:
                         recorder.add(store)
                     if more_follows(frame) and time.monotonic() - waiting_since < patience_s:
@@ -89,14 +95,15 @@ class Session:
                         return
 
     @contextmanager
-    def _narrated(self, source: LiveSource) -> Iterator[None]:
+    def _narrated(self, source: LiveSource, recorder: Recorder) -> Iterator[None]:
         began = time.monotonic()
         err().print(f"recording {source.label} to {self.record}; Ctrl-C ends it", markup=False)
         try:
             yield
         finally:
-            seconds = round(time.monotonic() - began)
-            err().print(f"recorded {plural(seconds, 'second')} to {self.record}", markup=False)
+            seconds = plural(round(time.monotonic() - began), "second")
+            what = "nothing: no frame came" if recorder.is_empty else f"{seconds} to {self.record}"
+            err().print(f"recorded {what}", markup=False)
 
 
 @asynccontextmanager

@@ -4,15 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from kvflow.cli.run import DEFAULT_URL
+from kvflow.cli.top_machine import machine_of
 from kvflow.cli.top_session import Session
 from kvflow.engine.state import ServerState, running_servers
 from kvflow.errors import MissingPart, UsageError
-from kvflow.loopback import is_loopback
-from kvflow.telemetry.host import PsutilHost
-from kvflow.telemetry.nvml import open_gpus
 from kvflow.telemetry.sampler import Sampler
 from kvflow.tui.live import LiveSource
 from kvflow.tui.options import ScreenOptions
@@ -41,11 +38,9 @@ def watch(
     session: Session | None, url: str | None, api_key: str | None, options: ScreenOptions
 ) -> None:
     """Show a live server."""
-    servers = running_servers()
-    source = LiveSource(
-        url or _only(servers), api_key, options.interval_s, strict=session is not None
-    )
-    machine = _machine(source.label, servers)
+    url = url or _only(running_servers())
+    source = LiveSource(url, api_key, options.interval_s, strict=session is not None)
+    machine = machine_of(source.label)
     if session is not None:
         session.printer.machine = machine
         session.watch(source)
@@ -66,14 +61,6 @@ def _only(servers: Sequence[ServerState]) -> str:
             hint=f"say which: kvflow top {urls[0]}",
         )
     return urls[0] if urls else DEFAULT_URL
-
-
-def _machine(url: str, servers: Sequence[ServerState]) -> Sampler | None:
-    """What reads this machine, if the server runs on it."""
-    if not is_loopback(urlsplit(url).hostname or ""):
-        return None
-    pid = next((server.pid for server in servers if server.url == url), None)
-    return Sampler(open_gpus(), PsutilHost(pid))
 
 
 def _screens() -> Callable[[Source, Sampler | None, ScreenOptions], None]:

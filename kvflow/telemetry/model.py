@@ -26,6 +26,7 @@ class Gpu:
     power_limit_w: float | None = None
     temperature_c: int | None = None
     throttled_by: tuple[str, ...] = ()  # in words; idling is none
+    processes: tuple[int, ...] | None = None  # ids of those that compute on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,9 @@ class Sample:
     gpus: tuple[Gpu, ...] = ()
     why_no_gpu: str = ""
     host: Host | None = field(default=None)
+
+    @property
+    def server_gpus(self) -> tuple[Gpu, ...]:
+        """Those that a process of the server computes on; none where that is not known."""
+        own = {process.pid for process in self.host.processes} if self.host else set()
+        return tuple(gpu for gpu in self.gpus if own.intersection(gpu.processes or ()))

@@ -86,6 +86,7 @@ class NvmlGpus:
             return Gpu(index, f"GPU {index}")
         memory = self._or(None, nvml.nvmlDeviceGetMemoryInfo, handle)
         rates = self._or(None, nvml.nvmlDeviceGetUtilizationRates, handle)
+        running = self._or(None, nvml.nvmlDeviceGetComputeRunningProcesses, handle)
         return Gpu(
             index=index,
             name=self._or(f"GPU {index}", nvml.nvmlDeviceGetName, handle),
@@ -106,6 +107,7 @@ class NvmlGpus:
                 None, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU
             ),
             throttled_by=self._throttles(handle),
+            processes=None if running is None else tuple(process.pid for process in running),
         )
 
     def _pcie(self, handle: Any, direction: int) -> float | None:

@@ -28,12 +28,14 @@ class Side(NamedTuple):
         label: of the source that was recorded.
         first: its first frame.
         now: the frame of the moment.
+        ended_s: its length, where the moment that was asked for lies behind its end.
     """
 
     name: str
     label: str
     first: Frame
     now: Frame
+    ended_s: float | None = None
 
     @property
     def restarted(self) -> bool:
@@ -136,12 +138,20 @@ class _Totals(NamedTuple):
         return _share(self.count(name), sum(self.count(place) for place in places))
 
     def regretted(self) -> float | None:
-        """Of the tokens that left the device, the share that was asked for again."""
-        return _share(self.count("regretted_tokens"), self.count("evicted_device_tokens"))
+        """Of the tokens that left the device or the host, the share that was asked for again.
+
+        More than 1 where much of that left before the recording began.
+        """
+        evicted = self.count("evicted_device_tokens") + self.count("evicted_host_tokens")
+        return _share(self.count("regretted_tokens"), evicted)
 
     def of_prefetched(self, name: str) -> float | None:
-        """A share of the tokens that were prefetched."""
-        return _share(self.count(name), self.count("prefetched_tokens"))
+        """A share of the tokens that were prefetched.
+
+        At most 1: what a recording sees used may have been prefetched before it began.
+        """
+        share = _share(self.count(name), self.count("prefetched_tokens"))
+        return None if share is None else min(share, 1.0)
 
     def copied(self) -> int | None:
         """Bytes that went from the host to the device."""
@@ -152,8 +162,7 @@ class _Totals(NamedTuple):
 
 
 def _share(part: int, whole: int) -> float | None:
-    """At most 1: what a recording sees used may have been prefetched before it began."""
-    return min(part / whole, 1.0) if whole > 0 else None
+    return part / whole if whole > 0 else None
 
 
 _FIGURES: Final[tuple[tuple[Figure, Callable[[_Totals], float | None]], ...]] = (
@@ -178,7 +187,7 @@ _FIGURES: Final[tuple[tuple[Figure, Callable[[_Totals], float | None]], ...]] = 
         lambda t: t.count("evicted_device_tokens"),
     ),
     (
-        Figure("regretted", "  of it asked for again", Unit.SHARE, -1),
+        Figure("regretted", "of all evicted, wanted again", Unit.SHARE, -1),
         _Totals.regretted,
     ),
     (Figure("prefetched", "prefetched", Unit.TOKENS), lambda t: t.count("prefetched_tokens")),
@@ -187,7 +196,7 @@ _FIGURES: Final[tuple[tuple[Figure, Callable[[_Totals], float | None]], ...]] = 
         lambda t: t.of_prefetched("prefetched_used_tokens"),
     ),
     (
-        Figure("late", "  of it late", Unit.SHARE, -1),
+        Figure("late", "  of it used, but late", Unit.SHARE, -1),
         lambda t: t.of_prefetched("prefetched_late_tokens"),
     ),
     (

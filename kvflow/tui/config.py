@@ -26,7 +26,7 @@ from kvflow.recipe.problem import Finding, InvalidRecipeError, Location, Mark, P
 from kvflow.tui.filter import Filter
 from kvflow.tui.filter import parse as parse_filter
 from kvflow.tui.rows import Sort
-from kvflow.tui.source import LEAST_INTERVAL_S
+from kvflow.tui.source import LEAST_INTERVAL_S, MOST_INTERVAL_S
 
 PANELS: Final = ("charts", "agents", "queue", "evictions", "machine")
 """What can be shown beside the tree, in the order of their digits."""
@@ -221,8 +221,9 @@ class _Checked:
         if isinstance(given, bool) or not isinstance(given, int | float):
             self._refuse(at, "should be a number of seconds")
             return None
-        if not given >= LEAST_INTERVAL_S:
-            self._refuse(at, f"should be at least {LEAST_INTERVAL_S} seconds, not {given}")
+        if not LEAST_INTERVAL_S <= given <= MOST_INTERVAL_S:
+            limits = f"{LEAST_INTERVAL_S:g} to {MOST_INTERVAL_S:g}"
+            self._refuse(at, f"should be {limits} seconds, not {given}")
         return float(given)
 
     def _keys(self, at: Location, given: object) -> str:

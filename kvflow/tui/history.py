@@ -17,7 +17,8 @@ class Point(NamedTuple):
     """A server over the interval that ends at `time_s`.
 
     Rates are None where there is no host tier or nothing to compare with. The three hit shares
-    add up to 1, and are None where no prompt was admitted in the interval.
+    add up to 1, and are None where no prompt was admitted in the interval, or nothing is there to
+    compare with; those of a server that has just started anew count from its start.
     """
 
     time_s: float  # Unix time, as the server tells it
@@ -38,6 +39,7 @@ class Point(NamedTuple):
     host_used: float | None
     h2d_busy: float | None = None  # of the interval, that copies took which ended in it
     d2h_busy: float | None = None
+    interval_s: float | None = None  # its length; None where nothing is there to compare with
 
 
 class AgeCurves(NamedTuple):
@@ -64,6 +66,7 @@ class History:
         self.points: deque[Point] = deque(maxlen=POINTS)
         self._ages: deque[tuple[float, Ages]] = deque(maxlen=POINTS)
         self._base: _Base | None = None
+        self._restarted = False  # since the last point
 
     def add(self, frame: Frame) -> None:
         """Take in a frame. One from before the last point (a replay went back) ends what follows.
@@ -76,21 +79,22 @@ class History:
         base = self._base
         if base is not None and 0 <= frame.time_s - base.time_s < LEAST_SPACING_S:
             return
-        self.points.append(_point(base, frame))
+        self.points.append(_point(base, frame, self._restarted))
         if frame.ages is not None:
             self._ages.append((frame.time_s, frame.ages))
         self._base = _Base(frame.time_s, frame.counters, frame.traffic)
+        self._restarted = False
 
     def _forget_from(self, time_s: float) -> None:
         while self.points and self.points[-1].time_s >= time_s:
             self.points.pop()
         while self._ages and self._ages[-1][0] >= time_s:
             self._ages.pop()
-        self._base = None
+        self._base, self._restarted = None, False
 
     def restart(self) -> None:
         """The server started anew: its counters begin at 0, and the past stays as it was."""
-        self._base = None
+        self._base, self._restarted = None, True
         self._ages.clear()
 
     def ages(self, window_s: float | None = None) -> AgeCurves | None:
@@ -116,9 +120,11 @@ class History:
         )
 
 
-def _point(base: _Base | None, frame: Frame) -> Point:
+def _point(base: _Base | None, frame: Frame, restarted: bool) -> Point:
     device, host = frame.device, frame.host
-    hits = _hit_shares(base.counters if base else None, frame.counters)
+    hits = None
+    if base is not None or restarted:
+        hits = _hit_shares(base.counters if base else None, frame.counters)
     rates = _rates(base, frame) if base else _NO_RATES
     return Point(
         time_s=frame.time_s,
@@ -139,6 +145,7 @@ def _point(base: _Base | None, frame: Frame) -> Point:
         d2h_busy=rates.d2h_busy,
         device_used=share(device.capacity - device.free, device),
         host_used=share(host.capacity - host.free, host) if host else None,
+        interval_s=frame.time_s - base.time_s if base else None,
     )
 
 

@@ -18,6 +18,7 @@ from kvflow.tui.screen.agent_cells import steps_cell
 from kvflow.tui.screen.chart import Part, bar
 from kvflow.tui.screen.columns import Column, header, line_of, place
 from kvflow.tui.screen.ink import Ink, Line, Piece, apart, fit, shorten
+from kvflow.tui.screen.mode import limited
 from kvflow.tui.screen.panels import pools
 from kvflow.tui.screen.view import WINDOWS_S, View
 from kvflow.tui.source import Status
@@ -84,6 +85,7 @@ def _head(view: View, frame: Frame, status: Status, label: str, width: int) -> l
     counters = frame.counters
     lines: list[Line] = [
         first,
+        *([Piece(words, Ink.WARNING)] for words in limited(frame)[:1]),
         *([[Piece(trouble, Ink.ERROR)]] if frame.degraded else []),
         [
             Piece(f"{frame.running} running, {frame.waiting} waiting, "),
@@ -130,7 +132,7 @@ def _copies(frame: Frame) -> list[Line]:
                 counters.prefetched_wasted_tokens,
             )
         )
-        prefetched += ": {} used, {} late, {} wasted".format(*shares)
+        prefetched += ": {} used ({} late), {} wasted".format(*shares)
     evicted = (
         f"evicted {figures.tokens(counters.evicted_device_tokens)} tokens from the device, "
         f"{figures.tokens(counters.evicted_host_tokens)} from the host"

@@ -15,11 +15,13 @@ from kvflow.tui.sane import nonsense
 from kvflow.tui.source import Link, Status
 
 NODES_A_FRAME: Final = 500
-_ANSWER_S = 10.0
+_ANSWER_S = 10.0  # that an answer may take, or an interval if that is longer
+_SLOW_HINT = "look at the server's log; over a slow link ask less often: -d 30"
 _STALE_S = 3.0  # without a new frame, or
 _STALE_INTERVALS = 2.5
 _REST_S = 0.1  # between two parts of one large tree: at most a hundredth of the scheduler's time
 _LONGEST_RETRY_S = 15.0
+_MOST_DOUBLINGS = 4  # of a second: 16 s, and no more however often it fails
 _LABELS = {
     Link.STALE: "STALE",
     Link.DISCONNECTED: "DISCONNECTED",
@@ -71,7 +73,7 @@ class LiveSource:
         clock: Callable[[], float] = time.monotonic,
         unix_time: Callable[[], float] = time.time,
     ) -> None:
-        self._http = Http(url, api_key, _ANSWER_S)
+        self._http = Http(url, api_key, max(_ANSWER_S, interval_s))
         self.label, self.interval_s = self._http.url, interval_s
         self._strict, self._clock, self._unix_time = strict, clock, unix_time
         self._wake = asyncio.Event()
@@ -106,7 +108,7 @@ class LiveSource:
         """
         async with self._http:
             while True:
-                began = self._clock()
+                began, before = self._clock(), self._latest
                 try:
                     frame = await self._ask()
                 except KvflowError as error:
@@ -115,7 +117,8 @@ class LiveSource:
                     await self._rest(self._failed(error))
                     continue
                 self._strict = False
-                yield frame
+                if not _repeats(frame, before):
+                    yield frame
                 wait_s = self.interval_s - (self._clock() - began)
                 await self._rest(_REST_S if more_follows(frame) else max(_REST_S, wait_s))
 
@@ -147,7 +150,7 @@ class LiveSource:
                 ) from error
             raise
         except TimedOutError as error:
-            raise TimedOutError(error.what, error.why, "look at the server's log") from error
+            raise TimedOutError(error.what, error.why, _SLOW_HINT) from error
         frame = _frame(answer, self.label)
         if frame.time_s == 0.0:
             return msgspec.structs.replace(frame, time_s=self._unix_time())
@@ -155,7 +158,7 @@ class LiveSource:
 
     def _failed(self, error: KvflowError) -> float:
         self._error, self.failures = error, self.failures + 1
-        wait_s = min(_LONGEST_RETRY_S, 2.0 ** (self.failures - 1))
+        wait_s = min(_LONGEST_RETRY_S, 2.0 ** min(self.failures - 1, _MOST_DOUBLINGS))
         self._retry_at = self._clock() + wait_s
         return wait_s
 
@@ -202,6 +205,15 @@ def _frame(answer: bytes, url: str) -> Frame:
 
 def _follows(frame: Frame, before: Frame | None) -> bool:
     return before is not None and (frame.boot, frame.delta_since) == (before.boot, before.seq)
+
+
+def _repeats(frame: Frame, before: Frame | None) -> bool:
+    """Whether a server that is asked faster than it looks has told the same moment again."""
+    return (
+        before is not None
+        and frame.boot != ""
+        and (frame.boot, frame.seq, frame.time_s) == (before.boot, before.seq, before.time_s)
+    )
 
 
 def more_follows(frame: Frame) -> bool:

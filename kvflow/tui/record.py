@@ -20,7 +20,7 @@ from typing import BinaryIO, Final, Protocol, Self, TypeVar
 import msgspec
 
 from kvflow import __version__
-from kvflow.errors import KvflowError
+from kvflow.errors import KvflowError, UsageError
 from kvflow.frames import EvictionRecord, Frame, PrefetchRecord
 from kvflow.tui.store import Store
 
@@ -57,17 +57,25 @@ class Recorder:
     """Writes what a store is told to a file. Use as a context manager.
 
     Args:
-        path: the file; replaced if it is there.
+        path: the file, a new one; or a pipe or a device. Removed at the end if it has no frame.
         label: of the source.
 
     Raises:
+        UsageError: the file is there already.
         KvflowError: the file cannot be written.
     """
 
     def __init__(self, path: Path, label: str) -> None:
         self._path = path
+        self._is_new = path.is_file() or not path.exists()
         try:
-            self._file: BinaryIO = path.open("wb")
+            self._file: BinaryIO = path.open("xb" if self._is_new else "wb")
+        except FileExistsError as error:
+            raise UsageError(
+                f"{path} is there already",
+                "a recording is never written over",
+                "give another name, or remove the file",
+            ) from error
         except OSError as error:
             raise _cannot_write(path, error) from error
         self._encoder = msgspec.msgpack.Encoder()
@@ -91,6 +99,11 @@ class Recorder:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no frame was written yet."""
+        return self._version == -1
 
     def add(self, store: Store) -> None:
         """Write the store's latest frame.
@@ -132,6 +145,9 @@ class Recorder:
         if not self._file.closed:
             with self._explained(), self._file:
                 self._file.write(self._member.flush())
+            if self.is_empty and self._is_new:
+                with suppress(OSError):
+                    self._path.unlink()
 
     def _begin_member(self) -> None:
         with self._explained():

@@ -14,6 +14,7 @@ from kvflow.tui.record import FORMAT, GZIP, LENGTH, VERSION, Header, Numbered, R
 from kvflow.tui.sane import is_time, nonsense
 
 _CHUNK = 1 << 16
+_LEAST_SPACING_S = 0.001  # of two frames
 
 
 class _When(msgspec.Struct):
@@ -40,7 +41,7 @@ class Recording:
 
     Attributes:
         label: of the source that was recorded.
-        offsets_s: when each frame was, in seconds after the first; never falling.
+        offsets_s: when each frame was, in seconds after the first; always growing.
         cut_short: whether its end is missing: it then ends at the last whole frame.
 
     Raises:
@@ -54,7 +55,7 @@ class Recording:
         self._members: list[_Member] = []
         self._loaded: tuple[_Member, list[Frame]] | None = None
         self.offsets_s: list[float] = []
-        self._began_s = 0.0  # Unix time of the first frame
+        self._began_s = 0.0  # Unix time of the first frame, by the clock of the latest
         self.cut_short = False
         self.label = self._open()
 
@@ -128,10 +129,14 @@ class Recording:
                 raise self._is_damaged(len(self)) from error
             if not is_time(time_s):
                 raise self._is_damaged(len(self))
-            if not self.offsets_s:
-                self._began_s = time_s
-            # A clock that was set back must not confuse the search.
-            self.offsets_s.append(max(time_s - self._began_s, *self.offsets_s[-1:], 0.0))
+            self.offsets_s.append(self._offset(time_s))
+
+    def _offset(self, time_s: float) -> float:
+        """A moment of its own for each frame, though a clock stands still or was set back."""
+        least = self.offsets_s[-1] + _LEAST_SPACING_S if self.offsets_s else 0.0
+        if not self.offsets_s or time_s - self._began_s < least:
+            self._began_s = time_s - least
+        return max(time_s - self._began_s, least)
 
     def _load(self, member: _Member) -> list[Frame]:
         _, raw, _ = next(_members(self._file[member.offset :]))

@@ -31,7 +31,7 @@ class Column(StrEnum):
     AGENTS = "agents"
     LOCKS = "locks"
     HITS = "hits"
-    USED = "used"  # last access, by SGLang's logical clock
+    USED = "used"  # accesses since the last one, by SGLang's logical clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,5 +273,5 @@ _KEYS: dict[Column, Callable[[Node], Any]] = {
     Column.AGENTS: attrgetter("agents", "id"),
     Column.LOCKS: attrgetter("locks", "id"),
     Column.HITS: attrgetter("hits", "id"),
-    Column.USED: attrgetter("last_access", "id"),
+    Column.USED: lambda node: (-node.last_access, node.id),
 }

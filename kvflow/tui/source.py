@@ -8,6 +8,8 @@ from kvflow.frames import Frame
 
 LEAST_INTERVAL_S: Final = 0.25
 """Between two frames, however often somebody wants them."""
+MOST_INTERVAL_S: Final = 60.0
+"""A server that nobody asks for longer soon forgets what it has told, and begins anew."""
 
 
 class Link(StrEnum):

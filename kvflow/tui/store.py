@@ -15,6 +15,7 @@ from kvflow.tui.tree import Change, Tree
 
 FRESH_FRAMES = 2  # for so many frames a change is shown, and a node that left
 RESTARTED_FRAMES = 10  # for so many frames a restart of the server is told
+MOST_PARTS = 10  # that count as one frame, where a server always has more to tell
 _TIMELINE = 12  # states that are remembered of a node
 _MOST_GHOSTS = 1000
 
@@ -24,7 +25,7 @@ class Ghost:
     """A node that has just left the tree."""
 
     node: Node  # as it was
-    frames: int  # since it left; 0: the latest frame was the first without it
+    frames: int  # since it left, parts of one being one; 0: the latest was the first without it
 
 
 class Past(NamedTuple):
@@ -61,6 +62,9 @@ class Store:
         self.ghosts: dict[int, Ghost] = {}
         self.version = 0
         self.latest = Change({}, [])
+        self._round = 0  # grows by 1 with each frame that is not the rest of the one before
+        self._parts = 0  # of this round, so far
+        self._is_settled = False  # the tree was complete since it began anew
         self._changed_at: dict[int, int] = {}
         self._changed: deque[list[int]] = deque(maxlen=FRESH_FRAMES)
         self._past: dict[int, tuple[Past, ...]] = {}
@@ -75,28 +79,35 @@ class Store:
         went_back = self.frame is not None and frame.time_s < self.frame.time_s
         if went_back:
             self._forget_after(frame.time_s)
-        was_complete = self.tree.complete
+        was_settled, is_rest = self._is_settled, self._is_rest(frame)
         self.frame, self.version = frame, self.version + 1
         change = self.latest = self.tree.apply(frame)
+        goes_on = frame.delta_since is not None
+        self._is_settled = self.tree.complete or (was_settled and goes_on)
         self.history.add(frame)
-        self._age()
+        if is_rest:
+            self._parts += 1
+        else:
+            self._begin_round()
         fresh = []
         for node_id, before in change.before.items():
             node = self.tree.nodes[node_id]
             if before is None:
-                if was_complete:
+                self.ghosts.pop(node_id, None)
+                if was_settled:
                     fresh.append(node_id)
             elif _looks_different(before, node):
                 fresh.append(node_id)
                 if before.state is not node.state and not went_back:
                     self._note(before, frame.time_s)
-        self._mark(fresh)
+        self._changed[-1] += fresh
+        self._changed_at.update(dict.fromkeys(fresh, self._round))
         for node in change.gone:
             if node.id in self.tree.nodes:
                 continue  # the same frame brought it back
             self._past.pop(node.id, None)
             self._changed_at.pop(node.id, None)
-            if self.tree.complete and len(self.ghosts) < _MOST_GHOSTS:
+            if self._is_settled and len(self.ghosts) < _MOST_GHOSTS:
                 self.ghosts[node.id] = Ghost(node, 0)
 
     def frozen(self) -> "Store":
@@ -114,12 +125,15 @@ class Store:
     def restarted(self) -> bool:
         """Whether the server was started anew within the last frames."""
         at = self._restarted_at
-        return at is not None and self.version - at < RESTARTED_FRAMES
+        return at is not None and self._round - at < RESTARTED_FRAMES
 
     def freshness(self, node_id: int) -> int | None:
-        """Frames since a node looked different; None if that is longer ago than two."""
+        """Frames since a node looked different; None if that is longer ago than two.
+
+        All parts of a large change are one frame.
+        """
         at = self._changed_at.get(node_id)
-        return None if at is None else self.version - at
+        return None if at is None else self._round - at
 
     def timeline(self, node_id: int) -> tuple[Past, ...]:
         """The states in which a node was before the one it is in, oldest first."""
@@ -142,29 +156,36 @@ class Store:
             )
         return self._subtrees[node_id]
 
+    def _is_rest(self, frame: Frame) -> bool:
+        """Whether a frame is the rest of what the one before had to tell."""
+        return (
+            frame.delta_since is not None
+            and not self.tree.complete
+            and 0 < self._parts < MOST_PARTS
+        )
+
     def _restart(self) -> None:
-        self.tree = Tree()
+        self.tree, self._is_settled, self._parts = Tree(), False, 0
         self.ghosts.clear()
         self._changed_at.clear()
         self._changed.clear()
         self._past.clear()
         self.history.restart()
-        self._restarted_at = self.version + 1  # the frame that is being taken in
+        self._restarted_at = self._round + 1  # the frame that is being taken in
 
-    def _age(self) -> None:
-        self.ghosts = {
-            node_id: Ghost(ghost.node, ghost.frames + 1)
-            for node_id, ghost in self.ghosts.items()
-            if ghost.frames + 1 < FRESH_FRAMES and node_id not in self.tree.nodes
-        }
-
-    def _mark(self, fresh: list[int]) -> None:
+    def _begin_round(self) -> None:
+        """What was marked is a frame older."""
+        self._round, self._parts = self._round + 1, 1
         if len(self._changed) == FRESH_FRAMES:
             for node_id in self._changed[0]:
                 if self.freshness(node_id) == FRESH_FRAMES:
                     del self._changed_at[node_id]
-        self._changed.append(fresh)
-        self._changed_at.update(dict.fromkeys(fresh, self.version))
+        self._changed.append([])
+        self.ghosts = {
+            node_id: Ghost(ghost.node, ghost.frames + 1)
+            for node_id, ghost in self.ghosts.items()
+            if ghost.frames + 1 < FRESH_FRAMES
+        }
 
     def _forget_after(self, time_s: float) -> None:
         """A replay went back: what lies ahead has not happened."""

@@ -33,10 +33,16 @@ def error_of(result: Result) -> KvflowError:
     return result.exception
 
 
-def started(url: str) -> ServerState:
-    """What a server that this process runs has left for others to find."""
+def started(url: str, pid: int | None = None) -> ServerState:
+    """What a server that this process runs, or another, has left for others to find."""
     return ServerState(
-        url=url, pid=os.getpid(), created=0, started_at=0, device="cpu", mode="off", model="m"
+        url=url,
+        pid=pid or os.getpid(),
+        created=0,
+        started_at=0,
+        device="cpu",
+        mode="off",
+        model="m",
     )
 
 

@@ -59,6 +59,7 @@ class FakeNvml:
             "nvmlDeviceGetEnforcedPowerLimit": lambda handle: 700_000,
             "nvmlDeviceGetTemperature": lambda handle, sensor: 61,
             "nvmlDeviceGetCurrentClocksEventReasons": lambda handle: throttles,
+            "nvmlDeviceGetComputeRunningProcesses": lambda handle: [SimpleNamespace(pid=42)],
         }
 
     def nvmlInit(self) -> None:  # noqa: N802 - NVML's name
@@ -100,6 +101,7 @@ def test_gpu_is_read_with_its_units() -> None:
             power_limit_w=700.0,
             temperature_c=61,
             throttled_by=(),
+            processes=(42,),
         ),
     )
 

@@ -45,10 +45,17 @@ def test_differences_of_prompts_are_shares_of_what_was_admitted():
     assert found["computed"] == (0.0, 0.0)
 
 
-def test_differences_of_regrets_are_shares_of_what_was_evicted():
-    first = changed(0, evicted_device_tokens=100, regretted_tokens=10)
-    a = Side("f", "l", first, changed(0, evicted_device_tokens=300, regretted_tokens=60))
-    assert values(a, a)["regretted"] == (0.25, 0.25)
+def test_differences_of_regrets_are_shares_of_what_was_evicted_from_both_tiers():
+    first = changed(0, evicted_device_tokens=100, evicted_host_tokens=50, regretted_tokens=10)
+    evicted = {"evicted_device_tokens": 300, "evicted_host_tokens": 250}
+    a = Side("f", "l", first, changed(0, **evicted, regretted_tokens=310))
+    assert values(a, a)["regretted"] == (0.75, 0.75)
+
+
+def test_differences_of_regrets_are_more_than_all_where_the_evictions_came_before_the_beginning():
+    first = changed(0, evicted_device_tokens=100, regretted_tokens=0)
+    a = Side("f", "l", first, changed(0, evicted_device_tokens=110, regretted_tokens=20))
+    assert values(a, a)["regretted"] == (2.0, 2.0)
 
 
 def test_differences_of_what_was_prefetched_before_the_beginning_are_no_more_than_all_of_it():

@@ -99,7 +99,14 @@ def test_load_of_a_file_that_is_too_large_says_so(file):
             "1:24: presets.n.panels[0]: no panel 'chart' (did you mean 'charts'?)",
         ),
         ("presets: {n: {panels: 1}}", "1:23: presets.n.panels: should be a list of charts, "),
-        ("presets: {n: {interval: 0.1}}", "1:25: presets.n.interval: should be at least 0.25"),
+        (
+            "presets: {n: {interval: 0.1}}",
+            "1:25: presets.n.interval: should be 0.25 to 60 seconds, not 0.1",
+        ),
+        (
+            "presets: {n: {interval: 61}}",
+            "1:25: presets.n.interval: should be 0.25 to 60 seconds, not 61",
+        ),
         ("presets: {n: {interval: true}}", "1:25: presets.n.interval: should be a number of"),
         ("keymap: {app.quit: [q]}", "1:10: keymap['app.quit']: should be a key, or several"),
         ("keymap: {app.quit: true}", "1:20: keymap['app.quit']: should be a key, or several"),

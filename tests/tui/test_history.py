@@ -67,7 +67,8 @@ def test_hit_shares_are_of_the_prompts_in_the_interval() -> None:
             counters={"hit_device_tokens": 1060, "hit_host_tokens": 30, "computed_tokens": 10},
         ),
     )
-    _, busy, idle = history.points
+    first, busy, idle = history.points
+    assert (first.device_hits, first.host_hits, first.computed) == (None, None, None)
     assert (busy.device_hits, busy.host_hits, busy.computed) == (0.6, 0.3, 0.1)
     assert (idle.device_hits, idle.host_hits, idle.computed) == (None, None, None)
 
@@ -129,7 +130,29 @@ def test_restart_compares_nothing_with_the_server_before() -> None:
     history.restart()
     assert history.ages() is None
     history.add(at(1, traffic=make_traffic(h2d_bytes=10**9)))
-    assert history.points[-1].h2d_gbps is None
+    point = history.points[-1]
+    assert (point.h2d_gbps, point.interval_s) == (None, None)
+
+
+def test_hit_shares_of_a_server_that_has_just_started_anew_count_from_its_start() -> None:
+    history = history_of(at(0, counters={"hit_device_tokens": 1000}))
+    history.restart()
+    counters = {"hit_device_tokens": 30, "computed_tokens": 10}
+    history.add(at(5, counters=counters))
+    history.add(at(6, counters=counters))
+    assert [point.device_hits for point in history.points] == [None, 0.75, None]
+
+
+def test_hit_shares_where_a_replay_goes_back_before_a_restart_are_unknown() -> None:
+    history = history_of(at(0), at(9))
+    history.restart()
+    history.add(at(5, counters={"hit_device_tokens": 30}))
+    assert history.points[-1].device_hits is None
+
+
+def test_point_tells_how_long_its_interval_was() -> None:
+    history = history_of(at(0), at(1), at(61))
+    assert [point.interval_s for point in history.points] == [None, 1.0, 60.0]
 
 
 BOUNDS = (1.0, 10.0)

@@ -87,6 +87,13 @@ def test_picture_says_that_kvflow_has_failed_in_the_server() -> None:
     assert "failed" not in text_of(busy_frame())
 
 
+def test_picture_says_what_leaves_only_the_eviction_order() -> None:
+    text = text_of(busy_frame(limits=("no host tier", "hybrid model")), width=60)
+    assert text.splitlines()[1] == "eviction order only: no host tier, hybrid model"
+    assert "order only" not in text_of(busy_frame())
+    assert "order only" not in text_of(busy_frame(mode="evict", limits=("no host tier",)))
+
+
 def test_picture_says_which_hints_were_wrong() -> None:
     wrong = "\n2 hints ignored: too long\n"
     assert wrong in text_of(make_frame(counters={"bad_hints": {"too_long": 2}}))

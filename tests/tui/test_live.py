@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
 from threading import Event
@@ -82,9 +83,9 @@ async def test_live_source_is_live_while_it_waits_for_the_next_answer() -> None:
 
     def look(_since: int) -> Frame:
         seen.append(source.status)
-        return make_frame()
+        return make_frame(seq=2)
 
-    with FrameServer([make_frame(), look]).running() as server:
+    with FrameServer([make_frame(seq=1), look]).running() as server:
         source = LiveSource(server.url, interval_s=0.01)
         await take(source, 2)
     assert seen == [Status(Link.LIVE, "LIVE")]
@@ -178,7 +179,21 @@ async def test_live_source_of_a_server_that_hangs_is_stale_and_names_no_option_o
     with FrameServer([hang]).running() as server:
         status = await status_after_failing(LiveSource(server.url, clock=lambda: 0.0))
         over.set()
-    assert (status.link, status.hint) == (Link.STALE, "look at the server's log")
+    assert status.link is Link.STALE
+    assert status.hint == "look at the server's log; over a slow link ask less often: -d 30"
+
+
+async def test_live_source_that_asks_seldom_waits_as_long_for_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "_ANSWER_S", 0.05)
+
+    def late(_since: int) -> Frame:
+        time.sleep(0.3)
+        return make_frame()
+
+    with FrameServer([late]).running() as server:
+        assert len(await take(LiveSource(server.url, interval_s=30.0), 1)) == 1
 
 
 async def test_live_source_without_a_server_is_disconnected() -> None:
@@ -202,6 +217,27 @@ async def test_live_source_waits_longer_after_each_failure_and_at_most_15_s() ->
         status = await status_after_failing(LiveSource(NOWHERE, clock=lambda: 0.0), times)
         labels.append(status.label)
     assert labels == [f"DISCONNECTED (retry in {s} s)" for s in (1, 2, 4, 8, 15, 15)]
+
+
+async def test_live_source_waits_15_s_after_any_number_of_failures() -> None:
+    source = LiveSource(NOWHERE, clock=lambda: 0.0)
+    source.failures = 5000
+    async with driven(source):
+        await until(lambda: source.failures > 5000)
+        assert source.status.label == "DISCONNECTED (retry in 15 s)"
+
+
+async def test_live_source_tells_a_moment_once_however_often_the_server_does() -> None:
+    first, again = make_frame(seq=1), make_frame(seq=1, delta_since=1)
+    second = make_frame(seq=2, delta_since=1, time_s=EPOCH_S + 1)
+    with FrameServer([first, again, again, second]).running() as server:
+        assert await take(LiveSource(server.url, interval_s=0.01), 2) == [first, second]
+
+
+async def test_live_source_of_a_server_without_numbers_tells_every_frame() -> None:
+    frame = make_frame(seq=0, boot="")
+    with FrameServer([frame]).running() as server:
+        assert await take(LiveSource(server.url, interval_s=0.01), 2) == [frame, frame]
 
 
 async def test_live_source_goes_on_when_the_server_is_back() -> None:

@@ -69,11 +69,25 @@ def test_recording_has_a_key_frame_now_and_then(tmp_path: Path) -> None:
 
 
 def test_recording_is_found_by_time(tmp_path: Path) -> None:
-    frames = [make_frame(time_s=EPOCH_S + seconds) for seconds in (0, 1, 5, 4, 6)]
+    frames = [make_frame(time_s=EPOCH_S + seconds) for seconds in (0, 1, 5, 6)]
     recording = Recording(recorded(tmp_path / "r", frames))
-    assert recording.offsets_s == [0, 1, 5, 5, 6]
+    assert recording.offsets_s == [0, 1, 5, 6]
     assert recording.duration_s == 6
-    assert [recording.at(s) for s in (-1, 0, 0.9, 1, 4.9, 5, 99)] == [0, 0, 0, 1, 1, 3, 4]
+    assert [recording.at(s) for s in (-1, 0, 0.9, 1, 4.9, 5, 99)] == [0, 0, 0, 1, 1, 2, 3]
+
+
+def test_recording_across_a_clock_that_was_set_back_goes_on_from_there(tmp_path: Path) -> None:
+    frames = [make_frame(time_s=EPOCH_S + seconds) for seconds in (0, 10, -3600, -3590, -3580)]
+    recording = Recording(recorded(tmp_path / "r", frames))
+    assert recording.offsets_s == pytest.approx([0, 10, 10, 20, 30], abs=0.01)
+
+
+def test_recording_has_a_moment_for_every_frame_though_its_clock_stood_still(
+    tmp_path: Path,
+) -> None:
+    frames = [make_frame(time_s=EPOCH_S + seconds) for seconds in (0, 1, 1, 1, 2, 1)]
+    recording = Recording(recorded(tmp_path / "r", frames))
+    assert [recording.at(offset_s) for offset_s in recording.offsets_s] == [0, 1, 2, 3, 4, 5]
 
 
 def test_recording_keeps_the_label(tmp_path: Path) -> None:
@@ -249,6 +263,27 @@ def test_recording_where_nothing_can_be_written_is_an_error(tmp_path: Path) -> N
     with pytest.raises(KvflowError) as refusal:
         Recorder(tmp_path / "no folder" / "r", "x")
     assert refusal.value.what.startswith("cannot write ")
+
+
+def test_recording_does_not_replace_a_file(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("mine")
+    with pytest.raises(UsageError) as refusal:
+        Recorder(tmp_path / "r", "x")
+    assert refusal.value.what == f"{tmp_path / 'r'} is there already"
+    assert refusal.value.hint == "give another name, or remove the file"
+    assert (tmp_path / "r").read_text() == "mine"
+
+
+def test_recording_without_a_frame_leaves_no_file(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "r", "x"):
+        assert (tmp_path / "r").exists()
+    assert not (tmp_path / "r").exists()
+
+
+def test_recording_without_a_frame_to_a_device_leaves_it_there() -> None:
+    with Recorder(Path("/dev/null"), "x") as recorder:
+        assert recorder.is_empty
+    assert Path("/dev/null").exists()
 
 
 def test_recording_to_a_full_disk_is_an_error_and_can_be_closed() -> None:

@@ -154,6 +154,23 @@ async def test_replay_steps_frame_by_frame_and_pauses(recording: Recording) -> N
     assert places == [11, 12, 11, 0, 0, FRAMES - 1, FRAMES - 1]
 
 
+async def test_replay_steps_through_frames_whose_clock_stood_still_or_was_set_back(
+    tmp_path: Path,
+) -> None:
+    frames = [
+        make_frame(make_node(number), time_s=EPOCH_S + second)
+        for number, second in enumerate((0, 1, 1, 2, -60))
+    ]
+    player = Player(Recording(recorded(tmp_path / "r", frames)))
+    seen = []
+    async with player.begun():
+        for by in (1, 1, 1, 1, -1, -1, -1, -1):
+            player.source.step(by)
+            await player.show()
+            seen += list(player.store.tree.nodes)
+    assert seen == [1, 2, 3, 4, 3, 2, 1, 0]
+
+
 async def test_replay_stays_at_its_end(recording: Recording) -> None:
     async with Player(recording).begun() as player:
         player.now = 999.0

@@ -20,7 +20,7 @@ VALUES = {
     Column.AGENTS: lambda node: node.agents,
     Column.LOCKS: lambda node: node.locks,
     Column.HITS: lambda node: node.hits,
-    Column.USED: lambda node: node.last_access,
+    Column.USED: lambda node: -node.last_access,
 }
 
 
@@ -113,6 +113,11 @@ def test_rows_show_ghosts_of_topmost_nodes_first() -> None:
     store = store_of(make_node(1), make_node(2))
     store.apply(make_frame(delta_since=1, gone=(2,)))
     assert listed(flatten(store, View())) == [(2, 0), (1, 0)]
+
+
+def test_rows_by_use_begin_with_the_node_that_was_used_last() -> None:
+    nodes = (make_node(1, last_access=5.0), make_node(2, last_access=9.0))
+    assert listed(flatten(store_of(*nodes), View(sort=Sort(Column.USED)))) == [(2, 0), (1, 0)]
 
 
 def test_row_tells_when_its_node_changed() -> None:

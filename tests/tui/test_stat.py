@@ -37,7 +37,7 @@ def test_tick_stands_below_its_titles() -> None:
 
 def test_tick_of_the_first_frame_has_no_rates() -> None:
     assert last_tick(busy_frame()) == (
-        "22:13:20    1    1  60%  50%    60%  20%  20%      -     -       -      -"
+        "22:13:20    1    1  60%  50%      -    -    -      -     -       -      -"
     )
 
 

@@ -5,9 +5,9 @@ import msgspec
 import pytest
 from support.frames import EPOCH_S, ChangingServer, busy_frame, make_frame, make_node
 
-from kvflow.frames import Frame, State, Why
+from kvflow.frames import Frame, Node, State, Why
 from kvflow.tui.history import POINTS
-from kvflow.tui.store import RESTARTED_FRAMES, Past, Store, Subtree
+from kvflow.tui.store import MOST_PARTS, RESTARTED_FRAMES, Past, Store, Subtree
 
 
 def store_of(*frames: Frame) -> Store:
@@ -83,6 +83,63 @@ def test_ghosts_are_of_nodes_that_a_whole_tree_lacks_but_not_one_that_is_cut_off
     assert set(store.ghosts) == {2}
     store.apply(make_frame(nodes_left_out=True))
     assert set(store.ghosts) == {2}
+
+
+def parts_of(*changed: Node, first_seq: int) -> list[Frame]:
+    """A change that is told a node a frame."""
+    last = len(changed) - 1
+    return [
+        make_frame(
+            node, seq=first_seq + at, delta_since=first_seq + at - 1, nodes_left_out=at < last
+        )
+        for at, node in enumerate(changed)
+    ]
+
+
+def test_ghosts_are_of_nodes_that_leave_while_more_is_to_follow() -> None:
+    store = store_of(make_frame(make_node(1), make_node(2)))
+    store.apply(make_frame(delta_since=1, gone=(2,), nodes_left_out=True))
+    assert set(store.ghosts) == {2}
+
+
+def test_ghost_of_a_node_that_is_back_is_gone() -> None:
+    store = store_of(make_frame(make_node(1)))
+    store.apply(make_frame(delta_since=1, gone=(1,), nodes_left_out=True))
+    store.apply(make_frame(make_node(1), delta_since=1))
+    assert store.ghosts == {}
+
+
+def test_freshness_is_of_every_new_node_of_a_large_change() -> None:
+    store = store_of(make_frame())
+    for frame in parts_of(*(make_node(one) for one in (1, 2, 3)), first_seq=2):
+        store.apply(frame)
+    assert [store.freshness(one) for one in (1, 2, 3)] == [0, 0, 0]
+
+
+def test_freshness_is_of_no_node_of_a_tree_that_begins_anew_and_is_still_arriving() -> None:
+    store = store_of(make_frame(make_node(1)), make_frame(seq=2, nodes_left_out=True))
+    for frame in parts_of(make_node(1), make_node(2), first_seq=3):
+        store.apply(frame)
+    assert (store.freshness(1), store.freshness(2), store.ghosts) == (None, None, {})
+
+
+def test_marks_fade_with_frames_however_many_parts_these_have() -> None:
+    store = store_of(make_frame(make_node(1), make_node(2)))
+    store.apply(make_frame(make_node(1, hits=1), seq=2, delta_since=1, gone=(2,)))
+    seen = []
+    for first_seq in (3, 6):
+        for frame in parts_of(*(make_node(one) for one in (7, 8, 9)), first_seq=first_seq):
+            store.apply(frame)
+            seen.append((store.freshness(1), set(store.ghosts)))
+    assert seen == [(1, {2})] * 3 + [(None, set())] * 3
+
+
+def test_marks_fade_where_a_server_always_has_more_to_tell() -> None:
+    store = store_of(make_frame(make_node(1)))
+    store.apply(make_frame(make_node(1, hits=1), delta_since=1, nodes_left_out=True))
+    for _ in range(3 * MOST_PARTS):
+        store.apply(make_frame(delta_since=1, nodes_left_out=True))
+    assert store.freshness(1) is None
 
 
 def test_timeline_has_the_states_before_this_one() -> None:

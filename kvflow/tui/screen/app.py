@@ -193,7 +193,9 @@ class TopApp(Shell):
         """Write frames to a new file from now on, or stop."""
         if self._recorder is not None:
             if self.done(self._recorder.close):
-                self.notify(f"{self._recording}", title="recorded", markup=False)
+                nothing = "nothing: no frame came"
+                told = nothing if self._recorder.is_empty else f"{self._recording}"
+                self.notify(told, title="recorded", markup=False)
             self._recorder = None
         else:
             self.done(self._begin_recording)

@@ -13,6 +13,7 @@ from kvflow.tui.history import hit_shares
 from kvflow.tui.screen import figures
 from kvflow.tui.screen.chart import bar
 from kvflow.tui.screen.ink import Ink, Line, Piece, apart, shorten, width_of
+from kvflow.tui.screen.mode import limited
 from kvflow.tui.screen.panels.pools import parts
 from kvflow.tui.screen.view import View
 from kvflow.tui.source import Link, Status
@@ -78,25 +79,28 @@ def _chip(now: Situation) -> Piece:
 
 
 def _server(view: View, now: Situation, room: int) -> Line:
-    """What is known of the server; where there is no room, its model goes first, then its age."""
+    """What is known of the server; without the room, model, age, pace and limits go in turn."""
     frame = view.store.frame
     model: Line = []
     mode: Line = []
     age: Line = []
     pace: Line = []
+    limits: list[Line] = []
     if frame is not None:
         mode = [Piece("mode ", Ink.MUTED), Piece(frame.mode, Ink.STRONG)]
+        limits = [[*mode, Piece(f" ({words})", Ink.WARNING)] for words in limited(frame)]
         if frame.model:
             model = [Piece(frame.model, Ink.STRONG)]
         if frame.uptime_s:
             age = [Piece("up ", Ink.MUTED), Piece(figures.seconds(frame.uptime_s))]
     if now.status.link is not Link.REPLAY:
         pace = [Piece(f"every {now.interval_s:g} s", Ink.MUTED)]
-    for told in ([model, mode, age, pace], [mode, age, pace]):
-        line = _spaced(told)
-        if width_of(line) <= room:
-            return line
-    return _spaced([mode, pace])
+    fullest = limits[0] if limits else mode
+    told = [[model, fullest, age, pace], [fullest, age, pace]]
+    for shorter in limits:
+        told += [[shorter, pace], [shorter]]
+    lines = (_spaced(parts) for parts in told)
+    return next((line for line in lines if width_of(line) <= room), _spaced([mode, pace]))
 
 
 def _spaced(parts: Iterable[Line]) -> Line:

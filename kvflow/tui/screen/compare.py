@@ -157,6 +157,9 @@ class CompareApp(Shell):
         self._names = (str(path_a), str(path_b))
         self._labels = (a.label, b.label)
         self._first = (a.frame(0), b.frame(0))
+        self._lengths_s = (a.duration_s, b.duration_s)
+        self._both_s = min(self._lengths_s)
+        self._last = (a.frame(a.at(self._both_s)), b.frame(b.at(self._both_s)))
         self.pair = Pair(a, b, speed)
         self._stores = (Store(), Store())
 
@@ -181,7 +184,9 @@ class CompareApp(Shell):
         plain = self.options.ascii
         glyphs = ASCII if plain else UNICODE
         view_a, view_b = (View(store, glyphs, WINDOWS_S[0], plain) for store in self._stores)
-        frames = [store.frame for store in self._stores]
+        frames: Sequence[Frame | None] = [store.frame for store in self._stores]
+        if self.pair.position_s > self._both_s:  # the shorter one has nothing to compare with
+            frames = self._last
         sides = None
         if all(frames):
             sides = (self._side(0, frames[0]), self._side(1, frames[1]))
@@ -189,7 +194,9 @@ class CompareApp(Shell):
 
     def _side(self, place: int, frame: Frame | None) -> Side:
         assert frame is not None
-        return Side(self._names[place], self._labels[place], self._first[place], frame)
+        length_s = self._lengths_s[place]
+        ended_s = length_s if self.pair.position_s > length_s else None
+        return Side(self._names[place], self._labels[place], self._first[place], frame, ended_s)
 
     def _status(self) -> Line:
         status = self.pair.status

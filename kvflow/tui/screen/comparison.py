@@ -35,7 +35,8 @@ def picture(a: Side, b: Side, seconds: float, width: int, ellipsis: str) -> list
 
 def _name(letter: str, side: Side, width: int, ellipsis: str) -> Line:
     restarted = " (server restarted: figures are of since then)" if side.restarted else ""
-    text = f"{side.name}: {side.label}, mode {side.now.mode}{restarted}"
+    ended = f" ended at {clock(side.ended_s)}" if side.ended_s is not None else ""
+    text = f"{side.name}{ended}: {side.label}, mode {side.now.mode}{restarted}"
     line = [Piece(f"{letter}  ", Ink.STRONG), Piece(shorten(text, width - 3, ellipsis))]
     return fit(line, width)
 

@@ -125,7 +125,7 @@ class Details(Inked, ModalScreen[None]):
     def __init__(self, view: View, node_id: int) -> None:
         super().__init__()
         self._node_id = node_id
-        self._begin = view
+        self._begin, self._boot = view, view.boot
         self._known: list[Line] = []  # of the node while it was in the tree
 
     def compose(self) -> ComposeResult:
@@ -149,8 +149,12 @@ class Details(Inked, ModalScreen[None]):
         return lines
 
     def show(self, view: View) -> None:
-        """Show what is known now."""
-        self.query_one(Picture).show(view)
+        """Show what is known now; close when the node's number has become another's."""
+        if view.boot == self._boot:
+            self.query_one(Picture).show(view)
+            return
+        self.app.notify(f"node #{self._node_id} was of a server that has been started anew")
+        self.dismiss()
 
     def action_copy(self) -> None:
         """Copy the id of the node."""

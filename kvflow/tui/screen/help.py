@@ -25,12 +25,27 @@ _MEANINGS = {
     State.LOADING: "on its way from host to device",
     State.OFFLOADING: "on its way from device to host",
 }
-_KEYS_WIDTH = 18
+_FIGURES = {
+    "steps": "agents that speak before one needs the node; 0 is now",
+    "running": "calls in the running batch, none of those in prefill",
+    "runs": "of an agent: only the live runs that need it soonest",
+    "device hits": "tokens that were there, or were on their way there",
+}
+_KEYS_WIDTH, _FIGURES_WIDTH = 18, 11
 
 
 def draw(view: View, bindings: Sequence[Binding]) -> list[Line]:
     """All help there is, as one sheet."""
-    return [*_marks(view), *_keys(bindings), [], _heading("Filter"), *_grammar()]
+    return [
+        *_marks(view),
+        [],
+        _heading("Figures"),
+        *_figures(),
+        *_keys(bindings),
+        [],
+        _heading("Filter"),
+        *_grammar(),
+    ]
 
 
 def _heading(text: str) -> Line:
@@ -44,11 +59,17 @@ def _marks(view: View) -> list[Line]:
     ghost = Piece(f"{view.glyphs.ghost} {GHOST_LETTER}", Ink.GHOST)
     lines.append([Piece("  "), ghost, Piece("  has just left the tree")])
     locked = Piece(f"{view.glyphs.locked}2 ", Ink.STRONG)
-    lines.append([Piece("  "), locked, Piece("  in use by two calls: cannot be evicted now")])
-    lines.append(
-        [Piece("  steps  how many agents speak before one needs the node; 0 is now", Ink.MUTED)]
-    )
+    meaning = "in use by two calls or copies: cannot be evicted now"
+    lines.append([Piece("  "), locked, Piece(f"  {meaning}")])
     return lines
+
+
+def _figures() -> list[Line]:
+    """What is in a figure, where its name does not say all of it."""
+    return [
+        [Piece(f"  {name:<{_FIGURES_WIDTH}}  ", Ink.STRONG), Piece(meaning)]
+        for name, meaning in _FIGURES.items()
+    ]
 
 
 def _keys(bindings: Sequence[Binding]) -> list[Line]:

@@ -21,12 +21,13 @@ def series(
     """Means over equal intervals, oldest first, the last one being that of the latest point.
 
     Intervals begin at multiples of their length, so that a value keeps its height while it moves
-    to the left. One without a point has the value of the next that has one, since a point stands
-    for all the time since the one before it.
+    to the left. One without a point has the value of the next point, which stands for all the time
+    since the one before it; unless nothing is there to compare it with, as after a restart. What
+    is not known is 0.
 
     Args:
         points: oldest first.
-        pick: the value of a point; with None it is as if it were not there.
+        pick: the value of a point; None if it is not known.
         window_s: how far to look back.
         most: how many values there is room for.
     """
@@ -37,19 +38,22 @@ def series(
     first = max(last - most + 1, int(points[0].time_s // step))
     sums = [0.0] * (last - first + 1)
     counts = [0] * len(sums)
+    since: dict[int, float] = {}  # by interval with a point: the value from the point before it on
     for point in reversed(points):
         at = int(point.time_s // step) - first
         if at < 0:
             break
         value = pick(point)
+        since[at] = 0.0 if value is None or point.interval_s is None else value
         if value is not None:
             sums[at] += value
             counts[at] += 1
     values = [0.0] * len(sums)
     following = 0.0
     for at in range(len(sums) - 1, -1, -1):
-        following = sums[at] / counts[at] if counts[at] else following
-        values[at] = following
+        mean = sums[at] / counts[at] if counts[at] else 0.0
+        values[at] = mean if at in since else following
+        following = since.get(at, following)
     return values
 
 

@@ -55,10 +55,12 @@ class Shell(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [keys.QUIT_NOW]
     CSS_PATH = "top.tcss"
+    ENABLE_COMMAND_PALETTE = False  # its key could not be given to anything else: keys has ours
     TITLE = "kvflow top"
 
     def __init__(self, options: ScreenOptions, folder: Path, clock: Callable[[], datetime]) -> None:
         super().__init__()
+        self.use_command_palette = True
         self.options, self.folder, self.clock = options, folder, clock
         self.bound = keymap.chosen(options.config)
         self.register_theme(_THEME)
@@ -102,9 +104,12 @@ class Shell(App[None]):
 
 
 def beside(values: Sequence[float], value: float, by: int) -> float:
-    """The value so many places further on a ladder that begins nearest to `value`."""
-    nearest = min(range(len(values)), key=lambda place: abs(values[place] - value))
-    return values[min(max(nearest + by, 0), len(values) - 1)]
+    """The value so many places further on a rising ladder, or its end; `value` if that is past."""
+    if by > 0:
+        further = [one for one in values if one > value]
+    else:
+        further = [one for one in reversed(values) if one < value]
+    return further[min(abs(by), len(further)) - 1] if further else value
 
 
 def shown(app: Shell) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding, BindingType
 
@@ -23,6 +23,14 @@ from kvflow.tui.store import Store
 from kvflow.tui.words import NO_FRAME
 
 _TOKENS = attrgetter("tokens")
+
+
+class _Selection(NamedTuple):
+    """A node under the cursor, the rows in which it was, and its line on the screen."""
+
+    node: int
+    rows: Rows
+    line: int
 
 
 class TreeView(Listing):
@@ -55,6 +63,7 @@ class TreeView(Listing):
         self._shown_columns: frozenset[str] = frozenset()
         self._boot: str | None = None
         self._behind: View | None = None  # what came while the tree was hidden
+        self._awaited: _Selection | None = None  # while the tree comes anew, in parts
 
     # What is shown
 
@@ -62,7 +71,11 @@ class TreeView(Listing):
         """Show the tree of this view; the selected node stays selected."""
         self._behind = None
         self._store = view.store
-        newest = self._look.newest if self._is_same_server(view) else 0.0
+        if self._boot not in (None, view.boot):
+            self._forget_nodes()
+        self._boot = view.boot
+        frame = view.store.frame
+        newest = self._look.newest if frame and frame.delta_since is not None else 0.0
         self.placed(self.room.width)
         self._look = _look(view, newest, with_size="size" in self._shown_columns)
         if self._collapsed and view.store.tree.complete:
@@ -104,20 +117,36 @@ class TreeView(Listing):
         self.catch_up()
         return self._rows
 
-    def _is_same_server(self, view: View) -> bool:
-        boot, frame = self._boot, view.store.frame
-        self._boot = frame.boot if frame else None
-        return boot == self._boot and frame is not None and frame.delta_since is not None
+    def _forget_nodes(self) -> None:
+        """Another server's nodes have the numbers of others: nothing that was chosen holds."""
+        self._collapsed.clear()
+        self._awaited = None
+        self._rows = flatten(Store(), self.shown)
+        self._look = self._look._replace(newest=0.0)
+        self.cursor = 0
+        self.scroll_to(y=0, animate=False)
 
     def _flatten(self) -> None:
-        before, selected = self.rows, self.selected
-        line = self.cursor - self.scroll_offset.y
+        self.catch_up()
+        selection, comes_anew = self._awaited or self._selection(), self._awaited is not None
         self._rows = flatten(self._store, self.shown)
-        if selected is not None:
-            self.cursor = keep_selection(before, selected, self._rows) or 0
+        if selection is None:
+            self.rows_changed()
+            return
+        tree = self._store.tree
+        is_missing = not tree.complete and selection.node not in tree.nodes
+        self._awaited = selection if is_missing or (comes_anew and not tree.complete) else None
+        if not is_missing:
+            self.cursor = keep_selection(selection.rows, selection.node, self._rows) or 0
         self.rows_changed()
-        if self.follow:
-            self.scroll_to(y=self.cursor - line, animate=False)
+        if self.follow or comes_anew:
+            self.scroll_to(y=self.cursor - selection.line, animate=False)
+
+    def _selection(self) -> _Selection | None:
+        selected = self.selected
+        if selected is None:
+            return None
+        return _Selection(selected, self._rows, self.cursor - self.scroll_offset.y)
 
     # What Listing asks
 
@@ -168,6 +197,10 @@ class TreeView(Listing):
         return self._placed[1]
 
     # Keys
+
+    def _go(self, index: int) -> None:
+        self._awaited = None  # the person has chosen another
+        super()._go(index)
 
     def _row(self) -> Row | None:
         return self.rows[self.cursor] if self.cursor < len(self.rows) else None

@@ -30,6 +30,11 @@ class View(NamedTuple):
     least_gbps: float = 0.0
 
     @property
+    def boot(self) -> str | None:
+        """Which start of the server this is of: node ids begin anew with each."""
+        return self.store.frame.boot if self.store.frame else None
+
+    @property
     def ellipsis(self) -> str:
         """What stands for what was cut off."""
         return ".." if self.plain else "…"

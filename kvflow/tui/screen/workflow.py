@@ -14,7 +14,6 @@ from kvflow.tui.screen.view import View
 from kvflow.tui.words import NO_AGENT, NO_FRAME
 
 _MOST_STEPS = 12  # that are drawn one by one
-_MOST_RUNS = 100
 _AGENTS = (
     Column("agent", "agent", 14, right=False, stretch=True),
     Column("now", "speaks", 10, right=False, rank=2),
@@ -36,11 +35,15 @@ def draw(view: View, width: int, height: int) -> list[Line]:
     if frame is None:
         return [[Piece(NO_FRAME, Ink.MUTED)]]
     lines: list[Line] = []
+    listed = len(frame.run_states)
+    if listed < frame.runs:
+        lines += [[Piece(f"{listed:,} of {frame.runs:,} live runs are listed", Ink.MUTED)], []]
     known = applications(frame.agents)
     for client in dict.fromkeys(agent.client for agent in known):
         agents = [agent for agent in known if agent.client == client]
         runs = [run for run in frame.run_states if run.client == client]
-        lines += [*_client(view, client, agents, runs, width), []]
+        live = f"{len(runs)} live runs, " if listed >= frame.runs else ""
+        lines += [*_client(view, client, live, agents, runs, width), []]
     if not known:
         lines.append([Piece(NO_AGENT, Ink.MUTED)])
     lines.append([Piece(warmed_words(frame.agents), Ink.MUTED)])
@@ -49,12 +52,17 @@ def draw(view: View, width: int, height: int) -> list[Line]:
 
 
 def _client(
-    view: View, client: str, agents: Sequence[AgentState], runs: Sequence[RunState], width: int
+    view: View,
+    client: str,
+    live: str,
+    agents: Sequence[AgentState],
+    runs: Sequence[RunState],
+    width: int,
 ) -> list[Line]:
     in_flight = sum(agent.in_flight for agent in agents)
     title: Line = [
         Piece(client, Ink.STRONG),
-        Piece(f"  {len(runs)} live runs, {in_flight} calls in flight", Ink.MUTED),
+        Piece(f"  {live}{in_flight} calls in flight", Ink.MUTED),
     ]
     placed = place(_AGENTS, width)
     widths = {column.name: cells for column, cells in placed}
@@ -65,9 +73,7 @@ def _client(
     lines = [title, header(placed), *rows]
     if runs:
         lines += [[], [Piece("runs", Ink.ACCENT)]]
-        lines += [_run(run, width, view.ellipsis) for run in runs[:_MOST_RUNS]]
-        if len(runs) > _MOST_RUNS:
-            lines.append([Piece(f"and {len(runs) - _MOST_RUNS} more", Ink.MUTED)])
+        lines += [_run(run, width, view.ellipsis) for run in runs]
     return lines
 
 

@@ -5,12 +5,13 @@ from support.frames import busy_frame
 from support.recordings import recorded
 from support.top_command import NODES
 
-from kvflow.cli import top_show
+from kvflow.cli import top_machine, top_show
 
 
 @pytest.fixture(autouse=True)
 def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(top_show, "running_servers", list)
+    monkeypatch.setattr(top_machine, "running_servers", list)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("KVFLOW_API_KEY", raising=False)
     monkeypatch.setenv("COLUMNS", "80")

@@ -4,12 +4,15 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from support.frame_server import FrameServer
 from support.frames import EPOCH_S, busy_frame, make_frame, make_node
 from support.recordings import recorded
 from support.top_command import KVFLOW, NODES, frames_until_interrupted, kvflow_top
+
+from kvflow.frames import Frame
 
 # One moment
 
@@ -97,6 +100,30 @@ def test_top_stat_prints_one_line_for_frames_that_come_fast(tmp_path: Path) -> N
     frames = [make_frame(time_s=EPOCH_S + quarter / 4) for quarter in range(9)]
     path = recorded(tmp_path / "r", frames)
     assert len(kvflow_top("--replay", str(path), "--stat").stdout.splitlines()) == 2 + 3
+
+
+def test_top_stat_goes_on_when_the_clock_of_the_server_is_set_back(tmp_path: Path) -> None:
+    frames = [make_frame(time_s=EPOCH_S + second) for second in (0, 1, 2, -60, -59)]
+    path = recorded(tmp_path / "r", frames)
+    assert len(kvflow_top("--replay", str(path), "--stat").stdout.splitlines()) == 2 + 5
+
+
+def test_top_watch_waits_for_the_rest_of_a_tree_that_begins_anew() -> None:
+    begins_anew = [
+        make_frame(seq=3, nodes_left_out=True),
+        make_frame(make_node(1), seq=4, delta_since=3, nodes_left_out=True),
+        make_frame(make_node(2), seq=5, delta_since=4),
+    ]
+
+    def later(_since: int) -> Frame:
+        time.sleep(1.1)  # longer than the interval
+        return begins_anew[0]
+
+    frames = (make_frame(make_node(1)), later, *begins_anew[1:])
+    with FrameServer(frames_until_interrupted(*frames)).running() as server:
+        result = kvflow_top(server.url, "--watch", "-d", "1")
+    told = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [one["tree"]["known"] for one in told[:2]] == [1, 2]
 
 
 def test_top_watch_says_on_stderr_that_the_server_is_in_trouble() -> None:

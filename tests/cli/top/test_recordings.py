@@ -50,6 +50,22 @@ def test_top_records_what_it_prints(tmp_path: Path) -> None:
     assert len(Recording(file).frame(0).nodes) == 3
 
 
+def test_top_does_not_record_over_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "some.kvtrace"
+    file.write_text("mine")
+    error = error_of(kvflow_top("http://127.0.0.1:9", "--once", "--record", str(file)))
+    assert (error.exit_code, error.what) == (2, f"{file} is there already")
+    assert file.read_text() == "mine"
+
+
+def test_top_that_finds_no_server_leaves_no_recording(tmp_path: Path) -> None:
+    file = tmp_path / "some.kvtrace"
+    result = kvflow_top("http://127.0.0.1:9", "--no-tui", "--record", str(file))
+    assert error_of(result).exit_code == 3
+    assert "recorded nothing: no frame came" in result.stderr
+    assert not file.exists()
+
+
 def test_top_without_a_screen_records_until_it_is_terminated(tmp_path: Path) -> None:
     file, changes = tmp_path / "some.kvtrace", ChangingServer(nodes=30)
     answers = [changes.whole(), *(changes.delta() for _ in range(30))]

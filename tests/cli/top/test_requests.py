@@ -69,7 +69,8 @@ def test_top_that_makes_no_sense_is_a_usage_error(arguments: list[str], what: st
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--interval", "0.1"], ["--speed", "0"], ["--top", "-1"], ["-d", "soon"]]
+    "arguments",
+    [["-d", "0.1"], ["-d", "61"], ["-d", "soon"], ["--speed", "0"], ["--top", "-1"]],
 )
 def test_top_with_numbers_out_of_range_is_a_usage_error(arguments: list[str]) -> None:
     assert kvflow_top(*arguments).exit_code == 2

@@ -36,6 +36,29 @@ def test_banner_says_model_and_uptime_where_there_is_room(width, told):
     assert first.split("30000")[1].strip() == told
 
 
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (130, "mode full (eviction order only: no host tier)  up 3h  every 1 s"),
+        (97, "mode full (eviction order only: no host tier)  every 1 s"),
+        (90, "mode full (eviction order only: no host tier)"),
+        (84, "mode full (eviction order only)  every 1 s"),
+        (76, "mode full (eviction order only)"),
+        (71, "mode full  every 1 s"),
+    ],
+)
+def test_banner_says_what_leaves_only_the_eviction_order_in_as_many_words_as_fit(width, told):
+    frames = [frame_at(5, mode="full", limits=("no host tier",), uptime_s=3 * 3600.0)]
+    first = text_of(lines(frames=frames, width=width)).splitlines()[0]
+    assert first.split("30000")[1].strip() == told
+
+
+@pytest.mark.parametrize("mode", ["off", "evict"])
+def test_banner_of_a_mode_that_only_evicts_has_nothing_to_say_of_limits(mode):
+    shown = lines(frames=[frame_at(5, mode=mode, limits=("no host tier",))], width=130)
+    assert "order only" not in text_of(shown)
+
+
 def test_banner_says_load_choices_and_the_size_of_the_tree():
     _, load, choices, tree = text_of(lines(NOW._replace(filter="locked", follow=True))).splitlines()
     assert load.split() == ["running", "2", "waiting", "3", "runs", "4"]

@@ -11,7 +11,7 @@ from support.top_scene import frame_at, life
 
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.recording import Recording
-from kvflow.tui.screen.compare import CompareApp
+from kvflow.tui.screen.compare import CompareApp, CompareScreen
 from kvflow.tui.screen.help import Help
 from kvflow.tui.screen.picture import Picture
 
@@ -78,6 +78,26 @@ async def test_comparison_names_both_and_tells_the_difference(compared):
         assert "2 times A's" in page(pilot)
 
 
+async def test_comparison_behind_the_end_of_the_shorter_one_is_of_the_time_that_both_have(tmp_path):
+    recordings = [
+        (Path(name), Recording(recorded(tmp_path / name, life(seconds))))
+        for name, seconds in (("short", 10), ("long", 60))
+    ]
+    app = CompareApp(recordings, 1.0, options=ScreenOptions(), folder=tmp_path)
+    app.pair.step(100)
+    async with app.run_test(size=WIDE) as pilot:
+        while not all(store.frame for store in app._stores):
+            await pilot.pause(0.02)
+        app._show()
+        await pilot.pause()
+        shown = text(pilot)
+        assert "REPLAY 0:59/0:59" in shown[0]
+        assert "short ended at 0:09: " in shown[1]
+        assert "ended" not in shown[2]
+        [evicted] = [line for line in shown if "evicted from the device" in line]
+        assert "the same" in evicted
+
+
 async def test_comparison_in_ascii_is_ascii(compared):
     async with compared(ascii=True) as pilot:
         assert page(pilot).isascii()
@@ -131,6 +151,13 @@ async def test_help_lists_the_keys_that_have_a_meaning_here(compared):
         assert isinstance(pilot.app.screen, Help)
         assert "10 s back" in page(pilot)
         assert "copy the node's id" not in page(pilot)
+
+
+async def test_comparison_has_no_list_of_commands_which_its_help_does_not_know(compared):
+    async with compared() as pilot:
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, CompareScreen)
 
 
 async def test_capital_t_offers_themes(compared):

@@ -101,6 +101,17 @@ async def test_details_of_a_node_that_leaves_keep_what_was_known():
         assert at == sorted(at)
 
 
+async def test_details_of_a_server_that_was_started_anew_close_and_say_so():
+    async with shown(Scripted(life(2))) as pilot:
+        await pilot.press("down", "enter")
+        pilot.app._store.apply(frame_at(2, boot="two"))
+        pilot.app._show()
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, MainScreen)
+        [said] = pilot.app._notifications
+        assert "#10" in said.message
+
+
 async def test_details_y_copies_the_id():
     async with shown() as pilot:
         await pilot.press("down", "enter", "y")

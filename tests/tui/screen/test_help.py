@@ -6,7 +6,8 @@ from support.top_sources import Scripted
 
 from kvflow.frames import State
 from kvflow.tui.screen.help import Help, draw
-from kvflow.tui.screen.keys import MAIN, names
+from kvflow.tui.screen.ink import width_of
+from kvflow.tui.screen.keys import GROUPS, MAIN, names
 from kvflow.tui.screen.main import MainScreen
 
 
@@ -23,6 +24,19 @@ def test_help_explains_every_state():
     shown = text_of(draw(view_of([]), MAIN))
     view = view_of([])
     assert all(view.glyphs.states[state] in shown for state in State)
+
+
+def test_help_says_of_figures_what_is_in_them_and_what_is_not():
+    shown = text_of(draw(view_of([]), MAIN))
+    assert "in use by two calls or copies" in shown
+    for figure in ("running", "runs", "device hits"):
+        assert any(line.split("  ")[1:2] == [figure] for line in shown.splitlines())
+
+
+def test_help_of_figures_fits_a_narrow_terminal():
+    lines = draw(view_of([]), MAIN)
+    end = text_of(lines).splitlines().index(GROUPS["view"])
+    assert max(width_of(line) for line in lines[:end]) <= 70
 
 
 def test_help_has_the_language_of_filters():

@@ -10,6 +10,7 @@ from kvflow.tui.filter import parse
 from kvflow.tui.options import ScreenOptions
 from kvflow.tui.screen.help import Help
 from kvflow.tui.screen.keymap import chosen, shipped
+from kvflow.tui.screen.main import MainScreen
 
 FEW = life(3)
 
@@ -90,6 +91,14 @@ async def test_key_that_was_chosen_works_instead_of_the_one_that_ships(options):
         assert (tree.cursor, tree.shown.flat) == (0, False)
         await pilot.press("x", "L")
         assert (tree.cursor, tree.shown.flat) == (1, True)
+
+
+async def test_key_that_ships_for_the_commands_works_for_what_it_is_given_to(options):
+    given = options("keymap: {app.palette: colon, list.up: ctrl+p}")
+    async with shown(Scripted(FEW), options=given) as pilot:
+        await pilot.press("down", "down", "ctrl+p")
+        assert isinstance(pilot.app.screen, MainScreen)
+        assert pilot.app.screen.tree_view.cursor == 1
 
 
 async def test_keys_that_changed_places_do_what_they_were_given(options):

@@ -6,8 +6,8 @@ from kvflow.tui.history import Point
 from kvflow.tui.screen.series import rounded_up, series, spacing
 
 
-def point(time_s, value):
-    given = dict.fromkeys(Point._fields, 0)
+def point(time_s, value, interval_s=1.0):
+    given = {**dict.fromkeys(Point._fields, 0), "interval_s": interval_s}
     return Point(**{**given, "time_s": float(time_s), "h2d_gbps": value})
 
 
@@ -28,12 +28,22 @@ def test_series_interval_without_a_point_has_the_value_of_the_next():
     assert values([point(0, 1.0), point(4, 3.0)]) == [1.0, 3.0, 3.0, 3.0, 3.0]
 
 
-def test_series_unknown_values_are_as_if_absent():
-    assert values([point(0, 1.0), point(1, None), point(2, 5.0)]) == [1.0, 5.0, 5.0]
+def test_series_unknown_values_are_blank():
+    assert values([point(0, 1.0), point(1, None), point(2, 5.0)]) == [1.0, 0.0, 5.0]
 
 
-def test_series_unknown_values_at_the_end_are_blank():
-    assert values([point(0, 1.0), point(1, None)]) == [1.0, 0.0]
+def test_series_unknown_values_beside_known_ones_of_an_interval_do_not_count():
+    points = [point(10, None), point(11, 4.0)]
+    assert values(points, window_s=6, most=3) == [4.0]
+
+
+def test_series_time_before_an_unknown_value_is_blank():
+    assert values([point(0, 1.0), point(3, None), point(4, 5.0)]) == [1.0, 0.0, 0.0, 0.0, 5.0]
+
+
+def test_series_time_before_a_server_that_has_started_anew_is_blank():
+    points = [point(0, 1.0), point(3, 2.0, interval_s=None), point(4, 5.0)]
+    assert values(points) == [1.0, 0.0, 0.0, 2.0, 5.0]
 
 
 @given(st.lists(st.integers(0, 100), unique=True, max_size=40), st.integers(1, 60))

@@ -162,6 +162,67 @@ async def test_fold_stays_while_the_server_goes_on():
         assert ids(pilot) == [2]
 
 
+# While the tree comes anew, in parts
+
+HUNDRED = tuple(node(number) for number in range(100, 200))
+
+
+async def come_anew(pilot, *parts, complete=True):
+    """A frame without a node, as after a long silence; then so many nodes at a time."""
+    await next_frame(pilot, frame_at(1, nodes=(), nodes_left_out=True))
+    for moment, nodes in enumerate(parts, start=2):
+        left_out = not complete or moment <= len(parts)
+        part = frame_at(moment, nodes=nodes, delta_since=moment, nodes_left_out=left_out)
+        await next_frame(pilot, part)
+
+
+@pytest.mark.parametrize("keys", [[], ["F"]], ids=["", "followed"])
+async def test_selection_is_back_on_its_line_when_the_tree_has_come_anew(keys):
+    async with shown(Scripted([frame_at(0, nodes=HUNDRED)])) as pilot:
+        await pilot.press(*["pagedown"] * 3, *keys)
+        await pilot.pause()
+        selected = tree(pilot).selected
+        line = next(y for y, one in enumerate(text(pilot)) if f"#{selected} " in one)
+        await come_anew(pilot, HUNDRED[60:], HUNDRED[:10], HUNDRED[10:])
+        assert tree(pilot).selected == selected
+        assert f"#{selected} " in text(pilot)[line]
+
+
+async def test_selected_node_that_does_not_come_again_hands_on_to_the_row_in_its_place():
+    async with shown(Scripted([frame_at(0, nodes=HUNDRED)])) as pilot:
+        await pilot.press(*["down"] * 5)
+        await come_anew(pilot, HUNDRED[:3], (*HUNDRED[3:5], *HUNDRED[6:]))
+        assert (tree(pilot).selected, tree(pilot).cursor) == (106, 5)
+
+
+async def test_selection_that_a_person_makes_while_the_tree_comes_anew_is_kept():
+    async with shown(Scripted([frame_at(0, nodes=HUNDRED)])) as pilot:
+        await pilot.press(*["down"] * 5)
+        await come_anew(pilot, HUNDRED[:3], complete=False)
+        await pilot.press("down")
+        await next_frame(pilot, frame_at(3, nodes=HUNDRED[3:], delta_since=3))
+        assert tree(pilot).selected == 101
+
+
+# A server that was started anew
+
+
+async def test_fold_does_not_pass_to_the_same_number_of_a_restarted_server():
+    async with shown(Scripted(FEW)) as pilot:
+        await pilot.press("left")
+        await next_frame(pilot, frame_at(3, boot="two"))
+        assert ids(pilot)[:2] == [2, 10]
+
+
+async def test_selection_does_not_pass_to_the_same_number_of_a_restarted_server():
+    async with shown(Scripted([frame_at(0, nodes=HUNDRED)])) as pilot:
+        await pilot.press("end")
+        await pilot.pause()
+        await next_frame(pilot, frame_at(1, nodes=HUNDRED, boot="two"))
+        assert tree(pilot).selected == 100
+        assert "#100 " in page(pilot)
+
+
 # Size
 
 

@@ -60,9 +60,16 @@ def test_workflow_runs_that_rest_or_are_only_expected_say_so():
     assert last[1:5] == ["expected", "idle", "3", "s"]
 
 
-def test_workflow_many_runs_end_in_how_many_more():
-    many = frame_at(0).run_states * 40
-    assert "and 60 more" in text_of(lines_at(0, run_states=many))
+def test_workflow_that_does_not_know_all_live_runs_says_so_and_counts_none_of_a_client():
+    first, *others = text_of(lines_at(0, runs=90)).splitlines()
+    assert first == "4 of 90 live runs are listed"
+    assert "live runs" not in "\n".join(others)
+    assert others[1].split() == ["peer", "2", "calls", "in", "flight"]
+
+
+def test_workflow_that_knows_all_live_runs_counts_those_of_each_client():
+    first = words(lines_at(0))[0]
+    assert first == ["peer", "4", "live", "runs,", "2", "calls", "in", "flight"]
 
 
 def test_workflow_without_agents_says_what_is_missing():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from kvflow.frames import Traffic
 from kvflow.telemetry.model import Gpu
 from kvflow.tui.history import Point
 from kvflow.tui.screen import figures
@@ -29,7 +30,7 @@ def draw(view: View, width: int, height: int) -> list[Line]:
             "H2D",
             Ink.LOADING,
             _now(view, _h2d),
-            [_busy(view, _h2d_busy), _nvml(view, _received), scale],
+            [_busy(view, _h2d_busy), _nvml(view, _received), _pending(view, _h2d_left), scale],
             width,
         ),
         *([Piece(row, Ink.LOADING)] for row in up),
@@ -38,7 +39,7 @@ def draw(view: View, width: int, height: int) -> list[Line]:
             "D2H",
             Ink.OFFLOADING,
             _now(view, _d2h),
-            [_busy(view, _d2h_busy), _nvml(view, _sent), _pending(view)],
+            [_busy(view, _d2h_busy), _nvml(view, _sent), _pending(view, _d2h_left)],
             width,
         ),
     ]
@@ -58,6 +59,14 @@ def _h2d_busy(point: Point) -> float | None:
 
 def _d2h_busy(point: Point) -> float | None:
     return point.d2h_busy
+
+
+def _h2d_left(traffic: Traffic) -> int:
+    return traffic.h2d_pending_bytes
+
+
+def _d2h_left(traffic: Traffic) -> int:
+    return traffic.d2h_pending_bytes
 
 
 def _received(gpu: Gpu) -> float | None:
@@ -94,10 +103,16 @@ def _label(name: str, ink: Ink, gbps: float | None, notes: list[str], width: int
 
 
 def _nvml(view: View, pick: Callable[[Gpu], float | None]) -> str:
-    """All traffic on the links of this machine's GPUs, as their driver counts it."""
-    rates = [pick(gpu) for gpu in view.sample.gpus] if view.sample else []
-    known = [rate for rate in rates if rate is not None]
-    return f"NVML {figures.rate(sum(known))}" if known else ""
+    """All traffic on the links of the server's GPUs, as their driver counts it.
+
+    Of all GPUs, and so called, where it is not known which of several are the server's.
+    """
+    if view.sample is None:
+        return ""
+    own, every = view.sample.server_gpus, view.sample.gpus
+    rates = [rate for gpu in own or every if (rate := pick(gpu)) is not None]
+    whose = "" if own or len(every) == 1 else " all GPUs"
+    return f"NVML {figures.rate(sum(rates))}{whose}" if rates else ""
 
 
 def _busy(view: View, pick: Callable[[Point], float | None]) -> str:
@@ -106,9 +121,7 @@ def _busy(view: View, pick: Callable[[Point], float | None]) -> str:
     return f"busy {figures.share(min(1.0, share))}" if share else ""
 
 
-def _pending(view: View) -> str:
+def _pending(view: View, left: Callable[[Traffic], int]) -> str:
     frame = view.store.frame
-    if frame is None or frame.traffic is None:
-        return ""
-    pending = frame.traffic.h2d_pending_bytes + frame.traffic.d2h_pending_bytes
+    pending = left(frame.traffic) if frame and frame.traffic else 0
     return f"{figures.size(pending)} to go" if pending else ""

@@ -34,7 +34,7 @@ def test_hits_legend_has_the_latest_interval_with_a_prompt():
 
 def test_hits_interval_without_a_prompt_is_blank():
     view = view_of(frames((0, 0, 0), (10, 0, 0), (10, 0, 0)), plain=True)
-    assert text_of(draw(view, 60, 3)).splitlines()[2] == " " * 57 + "##"
+    assert text_of(draw(view, 60, 3)).splitlines()[2] == " " * 58 + "#"
 
 
 def test_hits_before_any_prompt_says_nothing_of_shares():
