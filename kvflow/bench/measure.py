@@ -13,7 +13,7 @@ from kvflow.bench.plan import Block
 from kvflow.bench.setting import Setting
 from kvflow.bench.trace import Trace, watching_a_run
 from kvflow.bench.trial import Answers, Hits, Trial, first_failure, hits, what_was_said
-from kvflow.bench.usage import cpu_seconds, visible_gpus, watching
+from kvflow.bench.usage import cpu_seconds, server_pids, visible_gpus, watching
 from kvflow.client.drive import Settings, drive
 from kvflow.client.records import Ledger, RunRecord
 from kvflow.client.server import Server, connect
@@ -142,9 +142,9 @@ class _Turn:
     async def _measure(self) -> None:
         port, runs, ledger = self._station.port, self._setting.runs, Ledger()
         counts_before = await self._control.counts()
-        cpu_before = cpu_seconds(port) if port else None
+        cpu_before, pids = (cpu_seconds(port), server_pids(port)) if port else (None, set())
         async with (
-            watching(self._gpus(), visible_gpus(os.environ)) as gpus,
+            watching(self._gpus(), pids, visible_gpus(os.environ)) as gpus,
             self._chats(self._name) as plain,
         ):
             began = time.perf_counter()

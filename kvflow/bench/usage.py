@@ -29,6 +29,11 @@ def cpu_seconds(port: int) -> float | None:
     return spent
 
 
+def server_pids(port: int) -> set[int]:
+    """The processes of the server that this process started on a port."""
+    return {process.pid for process in _server(port)}
+
+
 def _server(port: int) -> Iterator[psutil.Process]:
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
@@ -41,6 +46,24 @@ def visible_gpus(environ: Mapping[str, str]) -> set[int] | None:
     """The GPUs that a server can use, by the driver's numbers; None if they are not told."""
     shown = environ.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "").split(",")
     return {int(one) for one in shown} if all(one.isdecimal() for one in shown) else None
+
+
+def in_use(
+    gpus: Sequence[Gpu], pids: Collection[int], visible: Collection[int] | None
+) -> list[Gpu]:
+    """The GPUs of a server; none where it is not known which of several they are.
+
+    Args:
+        gpus: all of the machine.
+        pids: the server's processes. A driver outside a container numbers them otherwise.
+        visible: the numbers of those that it can use, if they are known.
+    """
+    own = [gpu for gpu in gpus if not set(pids).isdisjoint(gpu.processes or ())]
+    if own:
+        return own
+    if visible is not None:
+        return [gpu for gpu in gpus if gpu.index in visible]
+    return list(gpus) if len(gpus) == 1 else []
 
 
 @dataclass(slots=True)
@@ -64,19 +87,22 @@ class GpuUse:
 
 
 @asynccontextmanager
-async def watching(probe: GpuProbe, only: Collection[int] | None = None) -> AsyncIterator[GpuUse]:
-    """Sample GPUs once a second for as long as the context lasts, on a thread of its own.
+async def watching(
+    probe: GpuProbe, pids: Collection[int] = (), visible: Collection[int] | None = None
+) -> AsyncIterator[GpuUse]:
+    """Sample a server's GPUs once a second for as long as the context lasts, on another thread.
 
     Args:
-        probe: reads them.
-        only: which ones; None for all.
+        probe: reads all of them.
+        pids: as of `in_use`.
+        visible: likewise.
     """
     use = GpuUse()
 
     async def sample() -> None:
         while not probe.why_no_gpu:
             gpus = await asyncio.to_thread(probe.read)
-            use.note([gpu for gpu in gpus if only is None or gpu.index in only])
+            use.note(in_use(gpus, pids, visible))
             await asyncio.sleep(_SAMPLE_S)
 
     task = asyncio.create_task(sample())

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from kvflow.bench import usage
-from kvflow.bench.usage import GpuUse, cpu_seconds, watching
+from kvflow.bench.usage import GpuUse, cpu_seconds, in_use, watching
 from kvflow.telemetry.model import Gpu
 from kvflow.telemetry.nvml import NoGpus
 
@@ -29,6 +29,11 @@ def test_cpu_seconds_are_those_of_the_server_and_all_below_it(child):
     spent = cpu_seconds(31999)
     assert spent is not None
     assert spent > 0
+
+
+def test_pids_are_those_of_the_server_and_all_below_it(child):
+    assert child.pid in usage.server_pids(31999)
+    assert len(usage.server_pids(31999)) == 2
 
 
 def test_cpu_seconds_without_such_a_server_are_unknown(child):
@@ -81,15 +86,30 @@ def test_gpus_in_use_are_those_that_the_environment_shows_by_number(environ, ind
     assert usage.visible_gpus(environ) == indices
 
 
+@pytest.mark.parametrize(
+    ("gpus", "visible", "used"),
+    [
+        ({0: (7,), 1: (8, 9), 2: (9,)}, {0}, [1, 2]),  # where its processes are
+        ({0: (7,), 1: None, 2: ()}, {2}, [2]),
+        ({0: (7,), 1: (8,)}, None, []),
+        ({0: (7,)}, None, [0]),
+        ({}, None, []),
+    ],
+)
+def test_gpus_of_a_server_are_those_of_its_processes_or_those_that_it_can_see(gpus, visible, used):
+    every = [Gpu(index, "a", processes=pids) for index, pids in gpus.items()]
+    assert [gpu.index for gpu in in_use(every, {9}, visible)] == used
+
+
 async def test_watching_samples_only_the_gpus_in_use(monkeypatch):
     monkeypatch.setattr(usage, "_SAMPLE_S", 0)
 
     class Two(Probe):
         def read(self):
-            return (*super().read(), Gpu(1, "b", busy=1.0))
+            return (*super().read(), Gpu(1, "b", busy=1.0, processes=(9,)))
 
     probe = Two()
-    async with watching(probe, {1}) as use:
+    async with watching(probe, {9}) as use:
         await probe.enough.wait()
     assert set(use.busy) == {1.0}
 
