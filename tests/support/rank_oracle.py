@@ -151,8 +151,10 @@ class RankOracle:
         return min([steps for steps in live if steps is not None] or idle, default=None)
 
     def is_untagged(self, node: Any) -> bool:
-        """Whether nothing is known of the node."""
-        return self.steps(node) is None and self._end(node) not in self.spent
+        """Whether nothing is known of the node, and no call in flight made it."""
+        end = self._end(node)
+        is_nobodys = end not in self.spent and self.creators.get(end) is None
+        return self.steps(node) is None and is_nobodys
 
     def rank(self, node: Any) -> Rank:
         if self._cache.mode == "off":

@@ -29,7 +29,11 @@ def server_kinds(folder: Path) -> dict[str, Kind]:
             plugin=True,
             loaded=make_recipe(folder, {"any": {"fixed_tokens": 8}}, name="served", policy=policy),
             flags=("--enable-metrics", "--max-running-requests", str(AT_ONCE)),
-            # How often SGLang looks whether somebody still waits for an answer in one piece.
-            environ={"SGLANG_REQUEST_STATE_WAIT_TIMEOUT": "1"},
+            environ={
+                # How often SGLang looks whether somebody still waits for an answer in one piece.
+                "SGLANG_REQUEST_STATE_WAIT_TIMEOUT": "1",
+                # It admits calls whose answers there will be no room for, and retracts them later.
+                "SGLANG_INIT_NEW_TOKEN_RATIO": "0.02",
+            },
         ),
     }

@@ -47,7 +47,6 @@ class Rank:
     def __init__(self, number: int, agree: Callable[[int, torch.Tensor], None], mode: str) -> None:
         self.made = GoingRound(1, mode, prefetch_tokens=40)
         self._attention = random.Random(number)
-        self._count = self.made.cache._count_ready_acks
         self.made.cache._count_ready_acks = self._noticed
         self.made.cache._all_reduce_attn_groups = lambda mine, op: agree(number, mine)
         self.decided: list[Any] = []
@@ -84,7 +83,12 @@ class Rank:
         return bool(mini.waiting_queue or mini.running or copies)
 
     def _noticed(self, queue: Any) -> int:
-        return self._attention.randint(0, self._count(queue))
+        """How many copies this rank knows to be complete: one after the other, some time."""
+        noticed = 0
+        while noticed < len(queue) and self._attention.random() < 0.8:
+            queue[noticed].finish_event.synchronize()
+            noticed += 1
+        return noticed
 
     def _state(self) -> Iterator[Any]:
         mini, outcomes = self.made.mini, self.made.outcomes

@@ -201,6 +201,7 @@ def test_recording_of_a_steady_server_is_small(tmp_path: Path) -> None:
         (gzipped(msgspec.structs.replace(HEADER, version=2)), "is a recording of version 2"),
         (gzipped(HEADER), "has no frames"),
     ],
+    ids=["empty", "text", "compressed text", "other format", "list", "version", "no frames"],
 )
 def test_file_that_is_no_recording_is_a_usage_error(
     tmp_path: Path, content: bytes, what: str
