@@ -31,8 +31,9 @@ serve: setup      ## Serve RECIPE (recipes/peer.yaml); without a GPU on the CPU 
 run: setup        ## Walk RECIPE against the server that `make serve` started.
 	$(BIN)/kvflow run $(RECIPE)
 
+# Two workers: real servers and whatever else runs beside them want most of 16 GB.
 test: setup       ## Run the tests, the real engine included.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 check: setup      ## Format, lint, types and import contracts.
 	$(BIN)/ruff format --check .

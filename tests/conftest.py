@@ -1,10 +1,13 @@
-"""What holds for the whole test run."""
+"""What holds for the whole test run, and how two workers share it."""
 
 import ctypes
 import gc
 import sys
 
+import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # How long an example takes tells of the machine, and of who else is at work on it. The examples are
 # the same in every run; `pytest --hypothesis-profile explore` draws others.
@@ -13,6 +16,28 @@ settings.register_profile(
 )
 settings.register_profile("any", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("any")
+
+
+class _ByFile(LoadScopeScheduling):
+    """A worker takes a file, and one of them all that start real servers: they share these."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "real servers" if _has_servers(nodeid) else nodeid.split("::", 1)[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """How two workers share the tests."""
+    return _ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the largest first, so that no worker is left with one of them at the end."""
+    items.sort(key=lambda item: (not _has_servers(item.nodeid), "/engine/" not in item.nodeid))
+
+
+def _has_servers(nodeid: str) -> bool:
+    return "/test_real.py::" in nodeid or "/engine/server/" in nodeid
 
 
 def pytest_collection_finish() -> None:
