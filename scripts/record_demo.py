@@ -68,7 +68,6 @@ async def record(url: str, recipe: Path, target: Path) -> None:
     )
     frames_left = 5
     until = time.monotonic() + MOST_S
-    target.unlink(missing_ok=True)
     with Recorder(target, LABEL) as recorder:
         async with aclosing(source.frames()) as frames:
             async for frame in frames:
@@ -110,6 +109,7 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         recipe = Path(folder) / "newsroom.yaml"
         recipe.write_text(RECIPE)
+        chosen.target.unlink(missing_ok=True)
         serve_and_record(recipe, chosen.port, chosen.target)
     size = chosen.target.stat().st_size
     print(f"{chosen.target}: {size:,} bytes", file=sys.stderr)

@@ -16,6 +16,7 @@ WIDE = 8.0
 """Inches."""
 ROW_IN = 0.2
 """Of a row, likewise."""
+_NOTE_IN = 0.15
 _BAND = "#EEEEEE"
 
 
@@ -24,6 +25,11 @@ def patch(colour: str, label: str) -> Any:
     from matplotlib.patches import Patch
 
     return Patch(color=colour, label=label)
+
+
+def above_note(figure: "Figure") -> float:
+    """Where a legend of the whole figure begins, as a share of its height."""
+    return 1 + _NOTE_IN / float(figure.get_figheight())
 
 
 def finished(figure: "Figure", note: str) -> "Figure":

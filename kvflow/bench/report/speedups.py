@@ -11,6 +11,7 @@ from kvflow.bench.report.ink import (
     RUN,
     WIDE,
     Rows,
+    above_note,
     finished,
     grouped,
     label,
@@ -70,7 +71,7 @@ def draw(make: Any, documents: Sequence[Document]) -> "Figure":
     figure.supxlabel(f"times as fast as {bases}; lines are 95 % intervals", fontsize=9)
     figure.legend(
         handles=_legend(any(row.paper for row in marks)), loc="lower center",
-        bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=8,
+        bbox_to_anchor=(0.5, above_note(figure)), ncols=3, frameon=False, fontsize=8,
     )  # fmt: skip
     return finished(figure, words.note(documents))
 
