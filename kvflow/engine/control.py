@@ -60,8 +60,12 @@ def _policy(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
     cache = _cache(scheduler)
     if "mode" in body:
         cache.switch(to_mode(body["mode"]))
-    limits = list(cache.limits)
-    return {"mode": cache.mode, "limits": limits, "untagged_steps": cache.untagged_steps}
+    return {
+        "mode": cache.mode,
+        "configured": cache.settings.mode,
+        "limits": list(cache.limits),
+        "untagged_steps": cache.untagged_steps,
+    }
 
 
 def _serve(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:

@@ -38,8 +38,10 @@ def mini() -> MiniScheduler:
     return scheduler()
 
 
-def test_policy_tells_the_mode_at_work(mini):
-    assert ask(mini, "policy") == {"mode": "evict", "limits": [], "untagged_steps": 4}
+def test_policy_tells_the_mode_at_work_and_that_of_the_start(mini):
+    mini.cache.switch("off")
+    told = {"mode": "off", "configured": "evict", "limits": [], "untagged_steps": 4}
+    assert ask(mini, "policy") == told
 
 
 def test_policy_and_frames_tell_what_keeps_it_from_prefetching(mini):

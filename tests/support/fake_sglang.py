@@ -63,7 +63,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         answer: dict[str, object] = {"argv": sys.argv[1:], "data": [{"id": "m"}]}
         if self.path == "/kvflow/policy":
-            answer["mode"] = json.loads(os.environ["KVFLOW_CONFIG"])["mode"]
+            answer["configured"] = json.loads(os.environ["KVFLOW_CONFIG"])["mode"]
         self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *_: object) -> None:

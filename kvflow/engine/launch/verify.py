@@ -1,7 +1,8 @@
 """Whether kvflow's plugin is really at work in a server that is up.
 
 SGLang only logs what fails in a plugin. The factory stops a scheduler that is not whole; what is
-left is an HTTP process without kvflow's routes, or with another mode than was asked for.
+left is an HTTP process without kvflow's routes, or a scheduler that was not told our settings.
+Somebody may have put another mode to work already.
 """
 
 import json
@@ -25,7 +26,7 @@ def plugin(launch: Launch, log: Path) -> None:
         log: SGLang's log, for the error.
 
     Raises:
-        KvflowError: the plugin does not answer, or has another mode at work.
+        KvflowError: the plugin does not answer, or was started in another mode.
     """
     if "KVFLOW_CONFIG" not in launch.env:
         return
@@ -46,7 +47,7 @@ def _mode(reply: ask.Reply | None) -> str:
     if reply is None or reply.status != HTTPStatus.OK:
         return ""
     try:
-        return str(json.loads(reply.body).get("mode", ""))
+        return str(json.loads(reply.body).get("configured", ""))
     except (ValueError, AttributeError):
         return ""
 

@@ -44,13 +44,18 @@ def launch(port: int, **more):
 
 
 def test_plugin_in_the_mode_that_was_asked_for_is_fine():
-    with answering(200, json.dumps({"mode": "evict"})) as (port, _):
+    with answering(200, json.dumps({"configured": "evict"})) as (port, _):
+        verify.plugin(launch(port), LOG)
+
+
+def test_mode_that_somebody_has_put_to_work_since_is_fine():
+    with answering(200, json.dumps({"mode": "off", "configured": "evict"})) as (port, _):
         verify.plugin(launch(port), LOG)
 
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [(404, "not found"), (200, json.dumps({"mode": "off"})), (200, "<html>"), (200, "[]")],
+    [(404, "not found"), (200, json.dumps({"configured": "off"})), (200, "<html>"), (200, "[]")],
 )
 def test_server_without_the_plugin_at_work_is_told_with_where_to_look(status, body):
     with answering(status, body) as (port, _), pytest.raises(KvflowError) as error:
@@ -60,7 +65,7 @@ def test_server_without_the_plugin_at_work_is_told_with_where_to_look(status, bo
 
 
 def test_server_that_wants_our_key_gets_it():
-    with answering(200, json.dumps({"mode": "evict"})) as (port, keys):
+    with answering(200, json.dumps({"configured": "evict"})) as (port, keys):
         verify.plugin(launch(port, api_key="s3cret"), LOG)
     assert keys == ["Bearer s3cret"]
 
