@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +24,19 @@ class _Unsqueezed:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from console.render(self.part, options.update(max_width=_NO_EDGE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A bar of that share of its column, in characters that the console has."""
+
+    share: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(bar(self.share, plain=options.ascii_only))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(_BAR, _BAR)
 
 
 def show(console: Console, documents: list[Document]) -> None:
@@ -80,7 +94,7 @@ def _arms(document: Document) -> Table:
     for name in document.arms:
         share = means.get(name, 0.0) / max(means.values(), default=1.0)
         first, second, *others = words.cells(document, name)[: -words.SPEEDUPS]
-        table.add_row(first, second, bar(share), *others)
+        table.add_row(first, second, _Bar(share), *others)
     return table
 
 
@@ -94,8 +108,10 @@ def _speedups(document: Document, base: str) -> Table:
     return table
 
 
-def bar(share: float) -> str:
-    """A bar of that share of its column, to an eighth of a character."""
+def bar(share: float, *, plain: bool = False) -> str:
+    """A bar of that share of its column, to an eighth of a character; of whole ones if `plain`."""
+    if plain:
+        return ("#" * round(share * _BAR)).ljust(_BAR)
     eighths = round(share * _BAR * 8)
     whole, rest = divmod(eighths, 8)
     return ("█" * whole + (_EIGHTHS[rest] if rest else "")).ljust(_BAR)

@@ -94,3 +94,13 @@ def test_terminal_does_not_break_lines_where_they_are_piped_on(tmp_path):
 )
 def test_bar_is_exact_to_an_eighth(share, text):
     assert terminal.bar(share) == text
+
+
+def test_bars_of_a_console_without_their_characters_are_ascii(tmp_path):
+    raw = io.BytesIO()
+    console = Console(file=io.TextIOWrapper(raw, "ascii", errors="replace"), color_system=None)
+    terminal.show(console, settings_of(make_result(tmp_path)[0]))
+    console.file.flush()
+    text = raw.getvalue().decode()
+    assert "#" * 16 in text
+    assert "?" not in text
