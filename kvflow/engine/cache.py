@@ -16,15 +16,15 @@ from kvflow.engine.calls import Call, Calls
 from kvflow.engine.deferral import Deferrals
 from kvflow.engine.fenced_cache import FencedRadixCache
 from kvflow.engine.guard import guarded
-from kvflow.engine.marks import Owner, Prefix, Prefixes, Tails
+from kvflow.engine.marks import Prefix, Prefixes, Speaker, Tails
 from kvflow.engine.prefetch import Prefetcher
 from kvflow.engine.quiet import Quiet
-from kvflow.engine.salts import Salt, Salts
+from kvflow.engine.salts import Salts, Tenant
 from kvflow.engine.settings import Settings
 from kvflow.engine.tree import KvflowTreeCore
 from kvflow.policy.rank import IDLE
 from kvflow.recipe.model import Mode
-from kvflow.runs import StepChange
+from kvflow.runs import Key, StepChange
 
 MOST_MARKS = 4096
 """Fixed prefixes whose agents nobody expects are remembered, so many of them."""
@@ -143,7 +143,7 @@ class KvflowRadixCache(FencedRadixCache):
             self.tree_core.share.call_arrived()
         else:
             tag = call.tag
-            self._salts_changed(tag.client, self.salts.spoke(tag.client, tag.run, req.cache_salt))
+            self._salts_changed(self.salts.spoke(tag.client, tag.run, req.cache_salt))
         self.prefetcher.call_arrived(req)
 
     def match_prefix(self, params: Any) -> Any:
@@ -223,7 +223,8 @@ class KvflowRadixCache(FencedRadixCache):
             return
         if not aborted:
             self.tails.add(tail)
-            core.go_on(tail, node_id, self._steps(tail.client, tail.agent))
+            run = self.calls.table.steps_in(Key(tail.client, tail.workflow, tail.run))
+            core.go_on(tail, node_id, run.get(tail.agent, IDLE))
             self.tails.keep_only(lambda known: core.ranks.end(known) is not None)
         if call.run_is_over:
             core.conversation_ended(tail)
@@ -250,37 +251,36 @@ class KvflowRadixCache(FencedRadixCache):
         for crowded_out in self.marks.crowd_out(MOST_MARKS, self._is_expected):
             self.tree_core.lift(crowded_out)
 
-    def _is_expected(self, owner: Owner) -> bool:
-        return self.calls.table.least(*owner) is not None
-
-    def _steps(self, client: str, agent: str) -> int:
-        steps = self.calls.table.least(client, agent)
-        return IDLE if steps is None else steps
+    def _is_expected(self, speaker: Speaker) -> bool:
+        in_use = self.salts.in_use(speaker.client, speaker.cache_salt)
+        return in_use and self.calls.table.least(speaker.client, speaker.agent) is not None
 
     def _steps_of(self, prefix: Prefix) -> int:
-        if not self.salts.in_use(prefix.client, prefix.cache_salt):
-            return IDLE
-        return self._steps(prefix.client, prefix.agent)
+        steps = None
+        if self.salts.in_use(prefix.client, prefix.cache_salt):
+            steps = self.calls.table.least(prefix.client, prefix.agent)
+        return IDLE if steps is None else steps
 
     def _apply(self, changes: list[StepChange]) -> None:
         for client, agent, steps in changes:
             self.prefetcher.note_steps((client, agent), steps)
-            count_as = IDLE if steps is None else steps
-            for prefix in self.marks.of((client, agent)):
-                if self.salts.in_use(client, prefix.cache_salt):
-                    self.tree_core.set_steps(prefix, count_as)
-            for tail in self.tails.of((client, agent)):
-                self.tree_core.set_steps(tail, count_as)
+            # Prefixes of tenants without a run are IDLE since the last of theirs has ended.
+            for prefix in self.marks.of((client, agent), self.salts.of(client)):
+                self.tree_core.set_steps(prefix, IDLE if steps is None else steps)
+        for run, steps_of in self.calls.drain_moved().items():
+            for tail in self.tails.of_run(run.client, run.run):
+                if tail.workflow == run.workflow:
+                    self.tree_core.set_steps(tail, steps_of.get(tail.agent, IDLE))
         for run in self.calls.drain_ended():
             self._run_ended(run.client, run.run)
 
-    def _salts_changed(self, client: str, salts: set[Salt]) -> None:
-        for salt in salts:
-            for prefix in self.marks.of_tenant(client, salt):
+    def _salts_changed(self, tenants: set[Tenant]) -> None:
+        for tenant in tenants:
+            for prefix in self.marks.of_tenant(*tenant):
                 self.tree_core.set_steps(prefix, self._steps_of(prefix))
 
     def _run_ended(self, client: str, run: str) -> None:
-        self._salts_changed(client, self.salts.ended(client, run))
+        self._salts_changed(self.salts.ended(client, run))
         self.calls.prompts.run_ended(client, run)
         self.calls.run_ended(client, run)
         for tail in self.tails.pop_run(client, run):

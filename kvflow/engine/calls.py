@@ -77,8 +77,9 @@ class Calls:
         self._calls: dict[str, Call] = {}
         self._of_run: dict[tuple[str, str], dict[str, Call]] = {}  # whose runs have not ended
         self._ended: list[Key] = []
+        self._moved: dict[Key, Mapping[str, int]] = {}
         self.prompts = AgentPrompts(page_size)
-        self.table = RunTable(on_end=self._ended.append)
+        self.table = RunTable(on_end=self._ended.append, on_move=self._moved.__setitem__)
         self.counts = Counts()
 
     def serve(
@@ -158,6 +159,12 @@ class Calls:
         ended = self._ended.copy()
         self._ended.clear()
         return ended
+
+    def drain_moved(self) -> dict[Key, Mapping[str, int]]:
+        """Runs whose steps have changed since this was asked last, and their agents' steps now."""
+        moved = self._moved.copy()
+        self._moved.clear()
+        return moved
 
     def run_ended(self, client: str, run: str) -> None:
         """A run is over, in whatever workflows: its calls in flight outlive it. O(these)."""

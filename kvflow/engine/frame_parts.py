@@ -10,7 +10,6 @@ from kvflow import frames
 from kvflow.engine.ages import BOUNDS_S
 from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.marks import Owner
-from kvflow.engine.node_records import Owners
 from kvflow.engine.snapshot_limits import MOST_AGENTS, MOST_RUNS, MOST_WAITING
 from kvflow.frames import AgentState, Pool, RunState, WaitingCall
 from kvflow.policy.share import UNLIMITED
@@ -18,38 +17,38 @@ from kvflow.policy.share import UNLIMITED
 _FULL = ComponentType.FULL
 
 
-def agents(cache: KvflowRadixCache, owners: Owners) -> tuple[AgentState, ...]:
-    """The agents of live runs, then those of whom a prefix stands; the first MOST_AGENTS.
+_MOST_PREFIXES = 4 * MOST_AGENTS  # that are looked at to find agents without a live run
+_MOST_OF_ONE = 4  # prefixes of one agent, for as many of its tenants, to find its longest
 
-    Args:
-        cache: whose they are.
-        owners: from `owners_by_node`.
-    """
+
+def agents(cache: KvflowRadixCache) -> tuple[AgentState, ...]:
+    """The agents of live runs, then those of whom a prefix stands; the first MOST_AGENTS."""
     table = cache.calls.table
     in_flight = Counter((call.tag.client, call.tag.agent) for call in cache.calls.in_flight())
     shown: dict[Owner, int | None] = {
         (client, agent): steps for client, agent, steps in islice(table.steps(), MOST_AGENTS)
     }
-    prefixes: dict[Owner, Prefix] = {}
-    for end, names in owners.items():
-        prefix = _prefix(cache, end)
-        for owner in names:
-            shown.setdefault(owner, None)
-            prefixes[owner] = max(prefixes.get(owner, prefix), prefix)
-    nowhere = Prefix(0, 0, 0, None)
+    for owner in islice(cache.marks.agents(), _MOST_PREFIXES):
+        shown.setdefault(owner, None)
     return tuple(
-        _agent(cache, owner, shown[owner], in_flight[owner], prefixes.get(owner, nowhere))
-        for owner in islice(shown, MOST_AGENTS)
+        _agent(cache, owner, shown[owner], in_flight[owner]) for owner in islice(shown, MOST_AGENTS)
     )
 
 
 class Prefix(NamedTuple):
-    """A fixed prefix in the tree, in tokens; the longer is the greater."""
+    """What stands of an agent's fixed prefix, in tokens."""
 
     tokens: int
     device: int
     host: int  # on the host alone
     end: int | None
+
+
+def _longest(cache: KvflowRadixCache, owner: Owner) -> Prefix:
+    marks = cache.marks.of(owner, cache.salts.of(owner[0]))
+    ends = (cache.tree_core.ranks.end(mark) for mark in islice(marks, _MOST_OF_ONE))
+    prefixes = (_prefix(cache, end) for end in ends if end is not None)
+    return max(prefixes, key=lambda prefix: prefix.tokens, default=Prefix(0, 0, 0, None))
 
 
 def _prefix(cache: KvflowRadixCache, end: int) -> Prefix:
@@ -62,10 +61,8 @@ def _prefix(cache: KvflowRadixCache, end: int) -> Prefix:
     return Prefix(device + host, device, host, end)
 
 
-def _agent(
-    cache: KvflowRadixCache, owner: Owner, steps: int | None, in_flight: int, prefix: Prefix
-) -> AgentState:
-    hits = cache.tree_core.ledger.hits.of(owner)
+def _agent(cache: KvflowRadixCache, owner: Owner, steps: int | None, in_flight: int) -> AgentState:
+    hits, prefix = cache.tree_core.ledger.hits.of(owner), _longest(cache, owner)
     return AgentState(
         client=owner[0],
         agent=owner[1],

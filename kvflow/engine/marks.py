@@ -1,7 +1,7 @@
 """Which marks each agent has in the tree: one a fixed prefix, in each namespace it speaks in."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 Owner = tuple[str, str]
@@ -55,9 +55,9 @@ class Marks(Generic[Key, Mark]):
         """The marks of an owner, oldest first."""
         return self._of.get(owner, {})
 
-    def items(self) -> Iterable[tuple[Key, Mark]]:
-        """Every owner's marks."""
-        return [(owner, mark) for owner, marks in self._of.items() for mark in marks]
+    def __iter__(self) -> Iterator[Key]:
+        """Everybody who has a mark."""
+        return iter(self._of)
 
     def keep_only(self, stands: Callable[[Mark], bool]) -> None:
         """Now and then drop the marks whose prefix has left the tree: O(1) amortised."""
@@ -111,20 +111,18 @@ class Marks(Generic[Key, Mark]):
 
 
 class Tails:
-    """The ends of conversations in the tree. Bounded as `Marks` are."""
+    """The ends of conversations in the tree, by run. Bounded as `Marks` are."""
 
     def __init__(self) -> None:
-        self._by_agent: Marks[Owner, Tail] = Marks()
         self._by_run: Marks[tuple[str, str], Tail] = Marks()
 
     def add(self, tail: Tail) -> None:
         """A conversation ends here for now."""
-        self._by_agent.add((tail.client, tail.agent), tail)
         self._by_run.add((tail.client, tail.run), tail)
 
-    def of(self, agent: Owner) -> Iterable[Tail]:
-        """The tails of an agent in all its runs; some may have ended."""
-        return self._by_agent.of(agent)
+    def of_run(self, client: str, run: str) -> Iterable[Tail]:
+        """The tails of a run, in whatever workflows."""
+        return self._by_run.of((client, run))
 
     def pop_run(self, client: str, run: str) -> Iterable[Tail]:
         """A run is over. Returns its tails."""
@@ -132,55 +130,65 @@ class Tails:
 
     def keep_only(self, stands: Callable[[Tail], bool]) -> None:
         """Now and then drop the tails that have left the tree: O(1) amortised."""
-        self._by_agent.keep_only(stands)
         self._by_run.keep_only(stands)
 
     def clear(self) -> None:
         """The tree was emptied."""
-        self._by_agent.clear()
         self._by_run.clear()
 
 
+class Speaker(NamedTuple):
+    """An agent on behalf of one tenant: whose prefixes it asks for."""
+
+    client: str
+    agent: str
+    cache_salt: str | None
+
+
 class Prefixes:
-    """The ends of fixed prefixes in the tree, by agent and by tenant. Bounded as `Marks` are."""
+    """The ends of fixed prefixes in the tree, by speaker and by tenant. Bounded as `Marks` are."""
 
     def __init__(self) -> None:
-        self._by_agent: Marks[Owner, Prefix] = Marks()
+        self._by_speaker: Marks[Speaker, Prefix] = Marks()
         self._by_tenant: Marks[tuple[str, str | None], Prefix] = Marks()
 
     def __len__(self) -> int:
-        return len(self._by_agent)
+        return len(self._by_speaker)
 
     def add(self, prefix: Prefix) -> None:
         """A fixed prefix stands in the tree."""
-        self._by_agent.add((prefix.client, prefix.agent), prefix)
+        self._by_speaker.add(Speaker(prefix.client, prefix.agent, prefix.cache_salt), prefix)
         self._by_tenant.add((prefix.client, prefix.cache_salt), prefix)
 
-    def of(self, agent: Owner) -> Iterable[Prefix]:
-        """Those of an agent in all namespaces, oldest first."""
-        return self._by_agent.of(agent)
+    def of(self, agent: Owner, salts: Iterable[str | None]) -> Iterator[Prefix]:
+        """Those of an agent that calls with these salts could find, oldest first for each.
+
+        O(salts), however many prefixes other tenants have.
+        """
+        for salt in salts:
+            yield from self._by_speaker.of(Speaker(*agent, salt))
+
+    def agents(self) -> Iterator[Owner]:
+        """Whose they are; an agent comes once for each of its tenants."""
+        return ((speaker.client, speaker.agent) for speaker in self._by_speaker)
 
     def of_tenant(self, client: str, salt: str | None) -> Iterable[Prefix]:
         """Those of all agents of a client that a call with this salt could find."""
         return self._by_tenant.of((client, salt))
 
-    def items(self) -> Iterable[tuple[Owner, Prefix]]:
-        """Every agent's."""
-        return self._by_agent.items()
-
     def keep_only(self, stands: Callable[[Prefix], bool]) -> None:
         """Now and then drop those that have left the tree: O(1) amortised."""
-        self._by_agent.keep_only(stands)
+        self._by_speaker.keep_only(stands)
         self._by_tenant.keep_only(stands)
 
-    def crowd_out(self, most: int, is_needed: Callable[[Owner], bool]) -> list[Prefix]:
-        """Forget old ones beyond so many, unless their agent is needed. Returns them."""
-        out = self._by_agent.crowd_out(most, is_needed)
+    def crowd_out(self, most: int, is_needed: Callable[[Speaker], bool]) -> list[Prefix]:
+        """Forget old ones beyond so many, unless their speaker is needed. Returns them."""
+        out = self._by_speaker.crowd_out(most, is_needed)
         for prefix in out:
             self._by_tenant.discard((prefix.client, prefix.cache_salt), prefix)
         return out
 
     def clear(self) -> None:
         """The tree was emptied."""
-        self._by_agent.clear()
+        self._by_speaker.clear()
         self._by_tenant.clear()

@@ -1,30 +1,17 @@
 """What a frame says of nodes, read without touching them."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from sglang.srt.mem_cache.unified_cache.components import ComponentType
 
 from kvflow.engine.cache import KvflowRadixCache
-from kvflow.engine.marks import Owner
+from kvflow.engine.marks import Prefix
 from kvflow.engine.snapshot_limits import MOST_NAMES
 from kvflow.frames import Node, State
 
 _FULL = ComponentType.FULL
-
-
-Owners = dict[int, tuple[Owner, ...]]
-"""By node, the agents whose fixed prefix ends there."""
-
-
-def owners_by_node(cache: KvflowRadixCache) -> Owners:
-    """Where whose fixed prefixes end. O(marks)."""
-    ranks, found = cache.tree_core.ranks, dict[int, dict[Owner, None]]()
-    for owner, mark in cache.marks.items():
-        end = ranks.end(mark)
-        if end is not None:
-            found.setdefault(end, {})[owner] = None
-    return {node: tuple(owners) for node, owners in found.items()}
 
 
 class Records:
@@ -32,12 +19,10 @@ class Records:
 
     Args:
         cache: whose nodes they are.
-        owners: from `owners_by_node`.
     """
 
-    def __init__(self, cache: KvflowRadixCache, owners: Owners) -> None:
+    def __init__(self, cache: KvflowRadixCache) -> None:
         self._core = cache.tree_core
-        self._owners = owners
         self._loading = {node for nodes in self._core._loading.values() for node in nodes}
         self._depths = {self._core.root_node.id: 0}  # tokens up to the end of a node
 
@@ -67,7 +52,7 @@ class Records:
             state=state,
             steps=self._core.ranks.steps(node_id),
             why=self._core.why(node),
-            agents=self._names(node_id) if node_id in self._owners else (),
+            agents=self._names(node_id),
             locks=full.lock_ref,
             hits=node.hit_count,
             last_access=float(node.last_access_time),
@@ -75,8 +60,9 @@ class Records:
         )
 
     def _names(self, node_id: int) -> tuple[str, ...]:
-        owners = self._owners[node_id][:MOST_NAMES]
-        return tuple(f"{client}/{agent}" for client, agent in owners)
+        ending = self._core.ranks.ending(node_id)
+        prefixes = (mark for mark in ending if isinstance(mark, Prefix))
+        return tuple(f"{one.client}/{one.agent}" for one in islice(prefixes, MOST_NAMES))
 
     def _depth(self, node: Any) -> int:
         """Tokens up to the end of a node. The way up is walked once for all below it."""

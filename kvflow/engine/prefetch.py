@@ -5,18 +5,17 @@ complete in every rank, and decides from what all ranks know alike. Copies go th
 `load_back`, on its own stream, behind its own fence against forwards that still write.
 
 Two rules keep it out of the way (both were found by breaking them):
-- a forward never reads a node on its way without waiting for it (cache.py, `lock` and
-  `ready_to_load_host_cache`);
+- a forward never reads a node on its way without waiting for it (fenced_cache.py);
 - SGLang's ring of layer counters has three slots, of which a batch that runs and the next one may
   hold two. A prefetch starts only when no load is in flight, so it never takes a fourth.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from kvflow.engine.marks import Owner, Prefix
+from kvflow.engine.near import Near
 from kvflow.policy.lead import FARTHEST, Foresight, LinkPace, Queue, due
 from kvflow.policy.prefetch import Candidate, Cuts, Victim, has_room, in_order
 from kvflow.policy.trust import Trust
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 _STEPS_OF_DECODE = 64  # tokens a running request may want while a prefetch is on its way
 _SHARE_IN_FLIGHT = 0.5  # of the device pool: what is loading cannot be evicted
-_AGENTS_A_PASS = 32  # to look at, where there are many and nothing changes
 _FORWARDS_A_COPY = 32  # that a demand load may have to stand behind a copy
 
 
@@ -70,25 +68,24 @@ class Prefetcher:
         self._depth = depth
         self._most_tokens = most_tokens
         self._farthest = max(depth, FARTHEST) if depth else 0
-        self._near: dict[Owner, int] = {}  # agents that may be prefetched for, and their steps
+        self._near = Near(self._may_be_due, self._prefixes)
+        self._queue = Queue()  # what was found in this round, and is nearer than what comes
         self._link = LinkPace()
         self._foresight = Foresight()
         self._trust = Trust()
         self._copy: _Copy | None = None
         self._link_is_wanted = False  # by a call that SGLang has not looked at yet
         self._gave_way = False  # to such a call, in the last step
-        self._rest = 0  # steps to pass over, after one that found nothing to start
         self.doubted = 0
 
     def note_steps(self, owner: Owner, steps: int | None) -> None:
         """An agent speaks sooner or later than before. O(1)."""
         self._foresight.steps_changed(owner, steps, self._forwards())
         self._trust.steps_changed(owner, steps)
-        self._rest = 0
-        self._near.pop(owner, None)
+        self._near.drop(owner)
         if steps is not None and 0 < steps <= self._farthest:
             if self._trust.believes(owner, steps):
-                self._near[owner] = steps
+                self._near.put(owner, steps)
             else:
                 self.doubted += 1
 
@@ -120,19 +117,17 @@ class Prefetcher:
         # Not twice in a row, else many calls a second would let nothing be prefetched.
         self._gave_way = self._link_is_wanted and not self._gave_way
         self._link_is_wanted = False
-        self._rest -= 1
-        if self._gave_way or self._rest >= 0 or not self._near or not self._link_is_free():
+        if self._gave_way or not self._near or not self._link_is_free():
             return
         if any(req.host_hit_length > 0 for req in waiting):
             return
-        if not self._start_a_copy(reserve=sum(_growth(req) for req in busy)):
-            self._rest = len(self._near) // _AGENTS_A_PASS
+        if self._start_a_copy(reserve=sum(_growth(req) for req in busy)):
+            self._near.begin_anew()
 
     def _start_a_copy(self, reserve: int) -> bool:
-        budget = int(self._cache.token_to_kv_pool_allocator.size * _SHARE_IN_FLIGHT)
         left = most = self._tokens_a_copy()
-        part, room = None, budget
-        for candidate in self._due(budget):
+        part, room = None, self._most_in_flight()
+        for candidate in self._due():
             # What is needed sooner is not to stand behind it in the same copy, and what could only
             # begin with less than a part begins the next one.
             least = min(candidate.tokens, self._cuts(candidate).part)
@@ -182,14 +177,14 @@ class Prefetcher:
         carried = self._link.tokens(_FORWARDS_A_COPY)
         return self._most_tokens if carried is None else min(self._most_tokens, max(1, carried))
 
-    def _due(self, budget: int) -> Iterator[Candidate]:
+    def _due(self) -> Iterator[Candidate]:
         """What has to start now, nearest first."""
-        now, queue = self._forwards(), Queue()
-        for one in in_order(self._candidates(budget)):
-            approach = self._foresight.approach(one.owner, now)
+        now = self._forwards()
+        for one in in_order(self._candidates()):
+            approach, queue = self._foresight.approach(one.owner, now), self._queue
             tokens = due(one.tokens, one.steps, self._depth, approach, self._link, queue)
             stays = one.tokens if one.steps > self._depth else 0
-            queue = Queue(queue.now + one.tokens, queue.then + stays)
+            self._queue = Queue(queue.now + one.tokens, queue.then + stays)
             if tokens:
                 there = self._cache.tree_core.depth(one.node) - one.tokens
                 yield one._replace(tokens=self._cuts(one).up(there, tokens))
@@ -197,22 +192,32 @@ class Prefetcher:
     def _cuts(self, candidate: Candidate) -> Cuts:
         return Cuts(self._cache.tree_core.depth(candidate.node), self._cache.page_size)
 
-    def _candidates(self, budget: int) -> Iterator[Candidate]:
-        core, table, now = self._cache.tree_core, self._cache.calls.table, self._forwards()
+    def _candidates(self) -> Iterator[Candidate]:
+        core, table = self._cache.tree_core, self._cache.calls.table
+        prefixes, begins = self._near.look()
+        if begins:
+            self._queue = Queue()
         seen: set[int] = set()
-        for owner, steps in sorted(self._near.items(), key=itemgetter(1)):
-            approach = self._foresight.approach(owner, now)
-            if not due(budget, steps, self._depth, approach, self._link):
-                continue  # not even if all that may be on its way were this agent's
-            for mark in self._cache.marks.of(owner):
-                node = core.ranks.end(mark)
-                tenant_speaks = self._cache.salts.in_use(mark.client, mark.cache_salt)
-                if node is None or node in seen or not tenant_speaks:
-                    continue
-                seen.add(node)
-                tokens = core.host_only_tokens(node)
-                if tokens:
-                    yield Candidate(steps, table.waiting(*owner), tokens, node, owner)
+        for prefix in prefixes:
+            owner, node = (prefix.client, prefix.agent), core.ranks.end(prefix)
+            steps = self._near.steps(owner)
+            if steps is None or node is None or node in seen:
+                continue
+            seen.add(node)
+            tokens = core.host_only_tokens(node)
+            if tokens:
+                yield Candidate(steps, table.waiting(*owner), tokens, node, owner)
+
+    def _prefixes(self, owner: Owner) -> Iterable[Prefix]:
+        return self._cache.marks.of(owner, self._cache.salts.of(owner[0]))
+
+    def _may_be_due(self, owner: Owner, steps: int) -> bool:
+        """Whether a load would have to start if all that may be on its way were this agent's."""
+        approach = self._foresight.approach(owner, self._forwards())
+        return due(self._most_in_flight(), steps, self._depth, approach, self._link) > 0
+
+    def _most_in_flight(self) -> int:
+        return int(self._cache.token_to_kv_pool_allocator.size * _SHARE_IN_FLIGHT)
 
     def _has_room(self, candidate: Candidate, reserve: int) -> bool:
         free = self._cache.token_to_kv_pool_allocator.available_size()

@@ -14,7 +14,7 @@ import torch
 
 from kvflow.engine import frame_parts
 from kvflow.engine.cache import KvflowRadixCache
-from kvflow.engine.node_records import Owners, Records, owners_by_node
+from kvflow.engine.node_records import Records
 from kvflow.engine.snapshot_limits import MOST_CHANGED_NODES, MOST_NEWS, MOST_NODES
 from kvflow.frames import EvictionRecord, Frame, Node, PrefetchRecord
 
@@ -48,8 +48,7 @@ def take(scheduler: Any, most_nodes: int) -> Frame:
     if not 0 <= most_nodes <= MOST_NODES:
         raise ValueError(f"nodes={most_nodes} is not within 0..{MOST_NODES}")
     cache: KvflowRadixCache = scheduler.tree_cache
-    owners = owners_by_node(cache)
-    records = Records(cache, owners)
+    records = Records(cache)
     found: list[Any] = []
     todo = deque(cache.tree_core.root_node.children.values())
     while todo and len(found) < most_nodes:
@@ -64,7 +63,7 @@ def take(scheduler: Any, most_nodes: int) -> Frame:
         tuple(core.ledger.latest),
         core.outcomes.latest(),
     )
-    return _frame(scheduler, told, owners)
+    return _frame(scheduler, told)
 
 
 def follow(scheduler: Any, since: int) -> Frame:
@@ -77,30 +76,29 @@ def follow(scheduler: Any, since: int) -> Frame:
     (`Watch`).
     """
     cache: KvflowRadixCache = scheduler.tree_cache
-    core, owners = cache.tree_core, owners_by_node(cache)
+    core = cache.tree_core
     watch, ledger, outcomes = core.watch, core.ledger, core.outcomes
     if not watch.follows(since):
         watch.begin(core._node_arena, core.root_node.id)
         ledger.all_is_news()
         outcomes.all_is_news()
         watch.seq = watch.number()
-        return _frame(scheduler, _Told(watch.seq, (), True, (), ()), owners)
-    watch.own(owners)
+        return _frame(scheduler, _Told(watch.seq, (), True, (), ()))
     changed = watch.take(MOST_CHANGED_NODES)
     watch.seq = watch.number()
     told = _Told(
         seq=watch.seq,
-        nodes=Records(cache, owners).of(core._node_arena[node] for node in changed),
+        nodes=Records(cache).of(core._node_arena[node] for node in changed),
         evictions=ledger.take_news(MOST_NEWS),
         prefetches=outcomes.take_news(MOST_NEWS),
         left_out=watch.has_news or ledger.has_news or outcomes.has_news,
         gone=watch.take_gone(),
         delta_since=since,
     )
-    return _frame(scheduler, told, owners)
+    return _frame(scheduler, told)
 
 
-def _frame(scheduler: Any, told: _Told, owners: Owners) -> Frame:
+def _frame(scheduler: Any, told: _Told) -> Frame:
     cache: KvflowRadixCache = scheduler.tree_cache
     return Frame(
         mode=cache.mode,
@@ -115,7 +113,7 @@ def _frame(scheduler: Any, told: _Told, owners: Owners) -> Frame:
         runs=cache.calls.table.live_runs,
         nodes=told.nodes,
         nodes_left_out=told.left_out,
-        agents=frame_parts.agents(cache, owners),
+        agents=frame_parts.agents(cache),
         evictions=told.evictions,
         counters=frame_parts.counters(cache),
         degraded=cache.degraded,

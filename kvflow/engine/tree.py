@@ -20,8 +20,8 @@ from kvflow.policy.rank import KEPT, Rank, Ranks
 from kvflow.policy.share import UntaggedShare
 from kvflow.recipe.model import Mode
 
-"""(client, agent, extra key, cache salt): whose fixed prefix it is, in which namespace."""
 Mark = Prefix | Tail
+"""Who will ask again for what ends at a node."""
 
 
 class KvflowTreeCore(LoadingTreeCore):
@@ -107,7 +107,9 @@ class KvflowTreeCore(LoadingTreeCore):
     def place(self, mark: Mark, node_id: int, steps: int) -> None:
         """A fixed prefix ends at this node, and its agent speaks in so many steps."""
         if node_id != self.root_node.id:
+            self.changed(self._ends(mark))
             self._rerank(self.ranks.place(mark, node_id, steps))
+            self.changed(self._ends(mark))
 
     def set_steps(self, mark: Mark, steps: int) -> None:
         """The agent of a mark speaks sooner or later than before."""
@@ -115,7 +117,12 @@ class KvflowTreeCore(LoadingTreeCore):
 
     def lift(self, mark: Mark) -> None:
         """Nobody will ask for this prefix any more."""
+        self.changed(self._ends(mark))
         self._rerank(self.ranks.lift(mark))
+
+    def _ends(self, mark: Mark) -> list[int]:
+        end = self.ranks.end(mark)
+        return [] if end is None else [end]
 
     def matched(self, node_id: int, author: Author) -> None:
         """A call has matched the path down to this node: none of it is spent any more.

@@ -1,6 +1,6 @@
 """Which nodes have changed since the last frame, kept only while somebody watches."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 
 IDLE_TICKS = 90
@@ -28,7 +28,6 @@ class Watch:
         self._dirty: dict[int, object] = {}  # by id, the longest unseen first
         self._gone: dict[int, None] = {}
         self._idle_ticks = 0
-        self._owners: Mapping[int, Hashable] = {}
 
     def number(self) -> int:
         """The number of a new frame, watched or not."""
@@ -41,12 +40,11 @@ class Watch:
         self._dirty = dict(nodes)  # a copy is the fastest way to all the keys
         del self._dirty[root]
         self._gone = {}
-        self._owners = {}
 
     def end(self) -> None:
         """Nobody watches, or what was kept is of no use any more."""
         self.on = False
-        self._dirty, self._gone, self._owners = {}, {}, {}
+        self._dirty, self._gone = {}, {}
 
     def follows(self, since: int) -> bool:
         """Whether what is kept is what changed after the frame of that number."""
@@ -62,13 +60,6 @@ class Watch:
         self._gone[node] = None
         if len(self._gone) > MOST_GONE:
             self.end()
-
-    def own(self, owners: Mapping[int, Hashable]) -> None:
-        """The agents whose fixed prefix ends at each node, as they are now. O(agents)."""
-        for node in {**owners, **self._owners}:
-            if owners.get(node) != self._owners.get(node) and node not in self._gone:
-                self._dirty[node] = None
-        self._owners = owners
 
     @property
     def has_news(self) -> bool:

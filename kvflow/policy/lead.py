@@ -123,7 +123,7 @@ class Foresight:
         return Approach(left, learned.get(steps - 1))
 
     def _spoke(self, owner: Owner, stages: dict[int, int], now: int) -> None:
-        learned = self._learned.setdefault(owner, {})
+        learned = self._learned[owner] = self._learned.pop(owner, {})  # now the last to be dropped
         for steps, since in stages.items():
             took = now - since
             known = learned.get(steps, took)

@@ -13,7 +13,7 @@ a host-only subtree with marks of any number. Counting is also what makes steps 
 a mark goes away or moves off, the next least is there, and nothing is left of it.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 Rank: TypeAlias = tuple[int, int, float, int]
@@ -116,6 +116,10 @@ class Ranks(Generic[Mark]):
         """The node that the mark sits on; None if it sits nowhere."""
         at = self._ends.get(mark)
         return None if at is None else at.node
+
+    def ending(self, node: int) -> Iterable[Mark]:
+        """The marks that sit on a node, the one that came first before others."""
+        return self._ending.get(node, ())
 
     def place(self, mark: Mark, node: int, steps: int) -> list[int]:
         """Set a mark on a node, from wherever it sat before. Returns the nodes to rank anew."""

@@ -52,6 +52,9 @@ class Counters:
 def _nobody_listens(_: Key) -> None: ...
 
 
+def _nobody_looks(_: Key, __: Mapping[str, int]) -> None: ...
+
+
 class RunView(NamedTuple):
     """One live run, for people to look at."""
 
@@ -81,10 +84,15 @@ class RunTable:
         on_end: told of each run that is over, whether ended, expired or dropped; must not call
             back. One without a graph is over only when its client says so, for nothing else tells
             it from one that goes on.
+        on_move: told of each run whose steps are others than before, and of the steps that its
+            agents have in it now, none once it is gone; must not call back.
     """
 
     def __init__(
-        self, limits: Limits | None = None, on_end: Callable[[Key], None] = _nobody_listens
+        self,
+        limits: Limits | None = None,
+        on_end: Callable[[Key], None] = _nobody_listens,
+        on_move: Callable[[Key, Mapping[str, int]], None] = _nobody_looks,
     ) -> None:
         self.limits = limits or Limits()
         self.counters = Counters()
@@ -94,6 +102,7 @@ class RunTable:
         self._counts = StepCounts()
         self._calls: dict[str, LiveRun] = {}
         self._on_end = on_end
+        self._on_move = on_move
         self._tick = 0
 
     def register(self, client: str, workflow: str, graph: Graph) -> None:
@@ -201,6 +210,11 @@ class RunTable:
         """How many live runs hold that least value."""
         return self._counts.waiting(client, agent)
 
+    def steps_in(self, key: Key) -> Mapping[str, int]:
+        """Steps of the agents of one run, whatever others there are; none if it is not live."""
+        live = self._roster.get(key)
+        return {} if live is None else live.published
+
     def steps(self) -> Iterator[StepChange]:
         """Steps of every agent that has any, as changes from nothing. O(agents)."""
         return iter(self._counts)
@@ -271,6 +285,8 @@ class RunTable:
             if old.get(agent) != new.get(agent):
                 self._counts.move(live.key.client, agent, old.get(agent), new.get(agent))
         live.published = new
+        if old != new:
+            self._on_move(live.key, new)
         self._roster.note_expectation(live)
 
     def _remove(self, lives: Iterable[LiveRun]) -> None:
@@ -282,6 +298,7 @@ class RunTable:
         self._release_calls(live)
         for agent, steps in live.published.items():
             self._counts.move(live.key.client, agent, steps, None)
+        self._on_move(live.key, {})
         self._roster.remove(live)
 
     def _evict(self, lives: list[LiveRun]) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from support.mini_scheduler import MiniScheduler
-from support.prefixes import PREFIX, evict_all, node_at, on_host, scheduler
+from support.prefixes import PREFIX, evict_all, node_at, on_host, scheduler, steps_at
 from support.tags import by
 
 from kvflow.frames import Why
@@ -15,10 +15,16 @@ STEPS = {"a": 2, "b": 1}
 TURNS = [[*PREFIX, *range(500, 500 + 20 * turn)] for turn in (1, 2, 3)]
 
 
-def talk(mini: MiniScheduler, *turns: list[int], run: str = "run", final: bool = False) -> None:
+def talk(
+    mini: MiniScheduler,
+    *turns: list[int],
+    run: str = "run",
+    final: bool = False,
+    steps: dict[str, int] | None = STEPS,
+) -> None:
     """An agent goes on from its own prompts; its answers of one token are not asked again."""
     for turn in turns:
-        mini.serve(turn, by("a", 30, run=run, steps=STEPS, final=final), answer=1)
+        mini.serve(turn, by("a", 30, run=run, steps=steps, final=final), answer=1)
 
 
 def why(mini: MiniScheduler, token_ids: list[int]) -> Any:
@@ -32,6 +38,29 @@ def test_tail_of_a_conversation_ranks_with_its_agent():
     assert why(mini, TURNS[1]) is Why.STEPS
     talk(mini, TURNS[2])
     assert why(mini, TURNS[2]) is Why.STEPS
+
+
+def test_tail_ranks_by_the_steps_of_its_own_run():
+    mini = scheduler()
+    others = [[*PREFIX, *range(800, 800 + 20 * turn)] for turn in (1, 2)]
+    talk(mini, *TURNS[:2], run="far", steps={"a": 7})
+    talk(mini, *others, run="near", steps={"a": 1})
+    assert (steps_at(mini.cache, TURNS[1]), steps_at(mini.cache, others[1])) == (7, 1)
+    assert steps_at(mini.cache, PREFIX) == 1
+    mini.cache.end_run("app", "near")
+    assert (steps_at(mini.cache, TURNS[1]), steps_at(mini.cache, PREFIX)) == (7, 7)
+
+
+def test_call_of_a_chat_brings_no_other_chat_nearer():
+    mini = scheduler()
+    others = [[*PREFIX, *range(800, 800 + 20 * turn)] for turn in (1, 2, 3)]
+    talk(mini, *TURNS[:2], run="quiet", steps=None)
+    talk(mini, *others[:2], run="busy", steps=None)
+    mini.arrive(others[2], by("a", 30, run="busy"), answer=4)
+    mini.prefill()
+    assert steps_at(mini.cache, TURNS[1]) == mini.cache.untagged_steps
+    assert steps_at(mini.cache, others[1]) == 0
+    mini.drain()
 
 
 def test_tail_of_an_agent_that_begins_anew_each_time_is_spent():
@@ -102,7 +131,6 @@ def test_memory_of_tails_of_ever_new_runs_is_bounded():
         talk(mini, own, [*own, 9, *[number] * 20], run=f"run{number}")
     tails = mini.cache.tails
     standing = len(mini.cache.tree_core.ranks._ends)
-    assert len(tails._by_agent) <= 2 * standing + 64
     assert len(tails._by_run) <= 2 * standing + 64
 
 
@@ -112,10 +140,10 @@ def test_tail_of_a_run_that_ended_without_its_last_call_is_spent(how):
     talk(mini, *TURNS[:2])
     last = mini.arrive(TURNS[2], by("a", 30, run="run", steps=STEPS), answer=4)
     mini.prefill()
+    [tail] = mini.cache.tails.of_run("app", "run")
     mini.cache.end_run("app", "run", expect_next=False)
     if how == "aborted":
         mini.abort(last)
     mini.drain()
-    [tail] = mini.cache.tails.of(("app", "a"))
     assert mini.cache.tree_core.ranks.end(tail) is None
     assert why(mini, TURNS[1]) is Why.SPENT

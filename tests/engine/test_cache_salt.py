@@ -11,6 +11,9 @@ from support.mini_scheduler import MiniScheduler
 from support.real_cache import build, nodes, tokens_to
 from support.tags import by
 
+from kvflow.engine import salts
+from kvflow.engine.marks import Prefix
+
 pytestmark = pytest.mark.engine
 
 FIXED = 64
@@ -102,6 +105,19 @@ def test_steps_of_one_tenants_run_bring_nothing_of_another_tenants():
     say_who_is_next(mini, "blue")
     assert (on_device(mini, "red"), on_device(mini, "blue")) == (0, FIXED)
     mini.drain()
+
+
+def test_prefix_of_a_tenant_whose_runs_are_forgotten_is_expected_no_more(monkeypatch):
+    monkeypatch.setattr(salts, "_MOST_RUNS", 1)
+    mini = scheduler()
+    core = mini.cache.tree_core
+    mark = Prefix("app", "a0", None, "red")
+    mini.serve(prompt(0), by("a0", FIXED, run="r1", steps={"a0": 3}), cache_salt="red")
+    assert core.ranks.steps(core.ranks.end(mark)) == 3
+    mini.serve(prompt(1), by("a1", FIXED, run="r2", steps={"a0": 2}), cache_salt="blue")
+    assert core.ranks.steps(core.ranks.end(mark)) == mini.cache.untagged_steps
+    mini.serve(prompt(2), by("a1", FIXED, run="r2", steps={"a0": 1}), cache_salt="blue")
+    assert core.ranks.steps(core.ranks.end(mark)) == mini.cache.untagged_steps
 
 
 @pytest.mark.parametrize("mode", ["prefetch", "full"])

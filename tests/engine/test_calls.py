@@ -243,4 +243,5 @@ def test_calls_that_are_over_leave_nothing_behind_whether_their_run_ended_before
     calls.run_ended("app", "ends")
     for run in ("ends", "stays"):
         getattr(calls, end)(run)
+    assert list(calls.drain_moved().values()) == [{}, {}]
     assert contents(calls, set()) == before

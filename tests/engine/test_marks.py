@@ -7,6 +7,10 @@ from kvflow.engine.marks import Marks, Owner, Prefix, Prefixes
 OWNERS = [("app", "planner"), ("app", "writer"), ("other", "planner")]
 
 
+def pairs(marks: Marks[Owner, int]) -> list[tuple[Owner, int]]:
+    return [(owner, mark) for owner in marks for mark in marks.of(owner)]
+
+
 def test_of_gives_an_owners_marks_oldest_first():
     marks: Marks[Owner, str] = Marks()
     for mark in ("x", "a", "x", "m"):
@@ -21,7 +25,7 @@ def test_clear_forgets_all_marks():
     marks.add(OWNERS[0], "x")
     marks.clear()
     assert len(marks) == 0
-    assert list(marks.items()) == []
+    assert list(marks) == []
 
 
 @calm
@@ -45,8 +49,8 @@ def test_keep_only_drops_nothing_that_stands_and_bounds_the_rest(events):
         most_standing = max(most_standing, len(standing))
         now = {mark for _, mark in standing}
         marks.keep_only(now.__contains__)
-        assert set(standing) <= set(marks.items())
-        assert len(marks) == len(list(marks.items())) <= 2 * most_standing + 64
+        assert set(standing) <= set(pairs(marks))
+        assert len(marks) == len(pairs(marks)) <= 2 * most_standing + 64
 
 
 def test_keep_only_removes_owners_that_have_no_marks_left():
@@ -55,7 +59,7 @@ def test_keep_only_removes_owners_that_have_no_marks_left():
         marks.add(OWNERS[0], mark)
     marks.add(OWNERS[1], -1)
     marks.keep_only(lambda mark: mark == -1)
-    assert list(marks.items()) == [(OWNERS[1], -1)]
+    assert pairs(marks) == [(OWNERS[1], -1)]
 
 
 def test_keep_only_does_not_look_while_there_are_few():
@@ -71,7 +75,7 @@ def test_crowd_out_forgets_the_oldest_but_for_owners_that_are_needed():
         marks.add(OWNERS[mark % 2], mark)
     assert marks.crowd_out(4, lambda owner: owner == OWNERS[0]) == [1, 3]
     assert marks.crowd_out(4, lambda _: False) == []
-    assert set(marks.items()) == {(OWNERS[0], 0), (OWNERS[0], 2), (OWNERS[0], 4), (OWNERS[1], 5)}
+    assert set(pairs(marks)) == {(OWNERS[0], 0), (OWNERS[0], 2), (OWNERS[0], 4), (OWNERS[1], 5)}
     assert len(marks) == 4
 
 
@@ -85,13 +89,24 @@ def test_crowd_out_looks_at_a_few_only():
     assert len(looks) == 4
 
 
-def test_prefixes_are_found_by_agent_and_by_tenant_until_they_are_crowded_out():
+def test_prefixes_are_found_by_speaker_and_by_tenant_until_they_are_crowded_out():
     prefixes = Prefixes()
     red, blue = (Prefix("app", "planner", None, salt) for salt in ("red", "blue"))
     other = Prefix("app", "writer", None, "red")
     for prefix in (red, blue, other):
         prefixes.add(prefix)
-    assert list(prefixes.of(("app", "planner"))) == [red, blue]
+    assert list(prefixes.of(("app", "planner"), ["blue", "green", "red"])) == [blue, red]
+    assert list(prefixes.of(("app", "planner"), ["green"])) == []
     assert list(prefixes.of_tenant("app", "red")) == [red, other]
+    assert set(prefixes.agents()) == {("app", "planner"), ("app", "writer")}
     assert prefixes.crowd_out(2, lambda _: False) == [red]
     assert list(prefixes.of_tenant("app", "red")) == [other]
+
+
+def test_prefixes_of_a_needed_agents_other_tenants_are_crowded_out():
+    prefixes = Prefixes()
+    for salt in ("red", "blue"):
+        prefixes.add(Prefix("app", "planner", None, salt))
+    assert prefixes.crowd_out(1, lambda one: one.cache_salt == "red") == [
+        Prefix("app", "planner", None, "blue")
+    ]

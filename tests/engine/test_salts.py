@@ -11,7 +11,7 @@ from kvflow.engine.salts import Salts
 def test_salt_is_in_use_from_the_first_call_of_a_run():
     salts = Salts()
     assert not salts.in_use("app", "red")
-    assert salts.spoke("app", "r1", "red") == {"red"}
+    assert salts.spoke("app", "r1", "red") == {("app", "red")}
     assert salts.in_use("app", "red")
     assert not salts.in_use("app", "blue")
     assert not salts.in_use("other", "red")
@@ -22,24 +22,30 @@ def test_salt_of_the_run_that_ended_last_stays_for_the_next_one():
     salts.spoke("app", "r1", "red")
     salts.spoke("app", "r2", "blue")
     assert salts.ended("app", "r1") == set()
-    assert salts.ended("app", "r2") == {"red"}
+    assert salts.ended("app", "r2") == {("app", "red")}
     assert salts.in_use("app", "blue")
 
 
 def test_run_that_speaks_with_another_salt_leaves_the_one_before():
     salts = Salts()
     salts.spoke("app", "r1", None)
-    assert salts.spoke("app", "r1", "red") == {None, "red"}
+    assert salts.spoke("app", "r1", "red") == {("app", None), ("app", "red")}
     assert not salts.in_use("app", None)
 
 
 def test_runs_that_nobody_ends_are_forgotten_when_they_were_quiet_for_longest(monkeypatch):
     monkeypatch.setattr(module, "_MOST_RUNS", 3)
     salts = Salts()
-    for run, salt in (("r1", "red"), ("r2", "blue"), ("r1", "red"), ("r3", "green")):
-        salts.spoke("app", run, salt)
-    assert salts.spoke("app", "r4", "grey") == {"grey", "blue"}
-    assert salts.in_use("app", "red")
+    for client, run, salt in (
+        ("app", "r1", "red"),
+        ("other", "r2", "blue"),
+        ("app", "r1", "red"),
+        ("app", "r3", "green"),
+    ):
+        salts.spoke(client, run, salt)
+    assert salts.spoke("app", "r4", "grey") == {("app", "grey"), ("other", "blue")}
+    assert list(salts.of("app")) == ["red", "green", "grey"]
+    assert list(salts.of("other")) == []
 
 
 events = st.tuples(
@@ -65,8 +71,9 @@ def test_salts_in_use_are_those_of_live_runs_and_of_the_last_that_ended(history)
                 last[client] = live.pop((client, run))
             changed = salts.ended(client, run)
         after = used(client, live, last)
-        assert changed == before ^ after
+        assert changed == {(client, one) for one in before ^ after}
         assert all(salts.in_use(client, one) == (one in after) for one in (None, "red", "blue"))
+        assert set(salts.of(client)) == after
     assert sum(map(Counter.total, salts._in_use.values())) == len(salts._of_run)
 
 

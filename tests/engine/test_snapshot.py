@@ -137,6 +137,18 @@ def test_node_names_the_agents_whose_prefix_ends_there():
     assert [node.agents for node in frame.nodes].count(()) == len(frame.nodes) - 1
 
 
+def test_frame_looks_at_few_marks_however_many_stand(monkeypatch):
+    mini = scheduler(tokens=4096)
+    for tenant in range(60):
+        mini.serve(PROMPT, by("a", 30, run=f"r{tenant}"), cache_salt=str(tenant))
+    ranks, looked = mini.cache.tree_core.ranks, []
+    end = ranks.end
+    monkeypatch.setattr(ranks, "end", lambda mark: looked.append(mark) or end(mark))
+    [agent] = take(mini, 0).agents
+    assert agent.prefix_tokens == 30
+    assert len(looked) <= 4
+
+
 def test_node_state_is_where_its_kv_is():
     mini = scheduler()
     mini.arrive(PROMPT, by("a", 30), answer=1)

@@ -36,25 +36,6 @@ def test_node_that_is_gone_is_no_news_but_gone():
     assert watch.take_gone() == ()
 
 
-def test_owners_that_come_go_or_change_are_news():
-    watch = begun(1, 2, 3)
-    watch.own({1: ("app/a",), 2: ("app/b",)})
-    watch.take(10)
-    watch.own({2: ("app/c",), 3: ("app/a",)})
-    assert sorted(watch.take(10)) == [1, 2, 3]
-    watch.own({2: ("app/c",), 3: ("app/a",)})
-    assert watch.take(10) == []
-
-
-def test_owner_of_a_node_that_is_gone_is_no_news():
-    watch = begun(1)
-    watch.own({1: ("app/a",)})
-    watch.take(10)
-    watch.removed(1)
-    watch.own({})
-    assert watch.take(10) == []
-
-
 def test_follows_only_the_last_frame_of_a_watch_that_is_on():
     watch = begun(1)
     watch.seq = watch.number()

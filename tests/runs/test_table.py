@@ -325,3 +325,15 @@ def test_run_that_is_over_is_told_of_whether_it_said_so_ran_out_or_fell_silent(
 def test_run_without_a_graph_is_over_when_its_client_says_so() -> None:
     assert ends_of("a0", "a0") == []
     assert ends_of("a0", "a0!") == [Key("app", "w", "r")]
+
+
+def test_runs_that_move_are_told_with_their_own_steps_and_without_any_once_they_are_gone() -> None:
+    moved: list[tuple[str, dict[str, int]]] = []
+    table = RunTable(on_move=lambda key, steps: moved.append((key.run, dict(steps))))
+    table.arrive(Tag("app", "w", "r1", "a", steps={"b": 3}), "c1")
+    for call_id in ("c2", "c3"):
+        table.arrive(Tag("app", "w", "r2", "a", steps={"b": 1}), call_id)
+    assert table.steps_in(Key("app", "w", "r1")) == {"a": 0, "b": 3}
+    table.end("app", "r2", expect_next=False)
+    assert moved == [("r1", {"a": 0, "b": 3}), ("r2", {"a": 0, "b": 1}), ("r2", {})]
+    assert table.steps_in(Key("app", "w", "r2")) == {}
