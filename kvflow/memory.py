@@ -91,14 +91,6 @@ class Conversations:
         """
         self._calls -= len(self._runs.pop((client, run), {}))
 
-    def forget(self, client: str) -> None:
-        """A client is gone. O(runs and agents)."""
-        for owner, run in list(self._runs):
-            if owner == client:
-                self.end(owner, run)
-        for identity in [known for known in self._converses if known.client == client]:
-            del self._converses[identity]
-
     def _learn(self, identity: Identity, extends: bool) -> None:
         self._converses[identity] = extends
         self._converses.move_to_end(identity)

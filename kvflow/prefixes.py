@@ -144,11 +144,6 @@ class PrefixLearner:
                 break
             self._drop(oldest)
 
-    def forget(self, client: str) -> None:
-        """A client is gone. O(agents)."""
-        for identity in [known for known in self._heard if known.client == client]:
-            self._drop(identity)
-
     def _prefix(self, heard: _Heard, shared: int) -> int | None:
         if len(heard.shared) < self.limits.calls - 1:
             return None

@@ -37,12 +37,6 @@ class Oracle:
         for known in [k for k in self.last if k[0] == run and k[1].client == client]:
             del self.last[known]
 
-    def forget(self, client: str) -> None:
-        for run, _ in list(self.last):
-            self.end(client, run)
-        for identity in [known for known in self.converses if known.client == client]:
-            del self.converses[identity]
-
 
 agents = st.builds(Identity, st.sampled_from("xy"), st.sampled_from("ab"))
 runs = st.sampled_from(["r", "s"])
@@ -55,7 +49,6 @@ events = st.lists(
     st.one_of(
         st.tuples(st.just("observe"), agents, runs, prompts | st.lists(st.just(1), max_size=20)),
         st.tuples(st.just("end"), st.sampled_from("xy"), runs, st.none()),
-        st.tuples(st.just("forget"), st.sampled_from("xy"), st.none(), st.none()),
     ),
     max_size=40,
 )
@@ -68,12 +61,9 @@ def test_observe_in_any_history_says_what_keeping_whole_prompts_says(history):
     for kind, who, run, prompt in history:
         if kind == "observe":
             assert ours.observe(who, run, prompt) == theirs.observe(who, run, prompt)
-        elif kind == "end":
+        else:
             ours.end(who, run)
             theirs.end(who, run)
-        else:
-            ours.forget(who)
-            theirs.forget(who)
         assert len(ours) == len(theirs.last)
 
 

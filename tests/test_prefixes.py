@@ -70,10 +70,6 @@ class Oracle:
             if self.ticks - self.heard[identity] >= self.limits.silent_ticks:
                 del self.prompts[identity]
 
-    def forget(self, client: str) -> None:
-        for identity in [known for known in self.prompts if known.client == client]:
-            del self.prompts[identity]
-
 
 # Few identities and tokens, so that prompts meet, and prompts long enough for several pages.
 identities = st.builds(
@@ -85,7 +81,6 @@ events = st.lists(
     st.one_of(
         st.tuples(st.just("observe"), identities, prompts),
         st.tuples(st.just("tick"), st.integers(1, 4), st.none()),
-        st.tuples(st.just("forget"), st.sampled_from("xy"), st.none()),
     ),
     max_size=60,
 )
@@ -106,13 +101,10 @@ def test_observe_in_any_history_says_what_comparing_all_prompts_says(page, limit
     for kind, what, prompt in history:
         if kind == "observe":
             assert ours.observe(what, prompt) == theirs.observe(what, prompt)
-        elif kind == "tick":
+        else:
             for _ in range(what):
                 ours.tick()
                 theirs.tick()
-        else:
-            ours.forget(what)
-            theirs.forget(what)
         assert len(ours) == len(theirs.prompts)
         assert ours.tokens == sum(len(prompts[-1]) for prompts in theirs.prompts.values())
 
@@ -225,16 +217,6 @@ def test_agent_is_forgotten_once_it_was_silent_for_so_many_ticks():
         of.tick()
     assert (len(of), of.tokens) == (0, 0)
     assert told(of, *with_tails(SYSTEM, 5)) == [None]
-
-
-def test_forget_of_a_client_leaves_those_of_others():
-    of = learner()
-    other = A._replace(client="other")
-    told(of, *with_tails(SYSTEM, 1, 2))
-    told(of, *with_tails(SYSTEM, 1, 2), identity=other)
-    of.forget("app")
-    assert told(of, *with_tails(SYSTEM, 3)) == [None]
-    assert told(of, *with_tails(SYSTEM, 3), identity=other) == [200]
 
 
 def test_memory_is_bounded_however_many_agents_there_are():

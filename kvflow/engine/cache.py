@@ -5,6 +5,7 @@ fixed prefix ends is where its insert is cut in two, so that the prefix is a nod
 can be kept, backed up and marked without the call's tail.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from kvflow.engine.quiet import Quiet
 from kvflow.engine.salts import Salts, Tenant
 from kvflow.engine.settings import Settings
 from kvflow.engine.tree import KvflowTreeCore
+from kvflow.policy.prefetch import Candidate
 from kvflow.policy.rank import IDLE
 from kvflow.recipe.model import Mode
 from kvflow.runs import Key, StepChange
@@ -116,7 +118,14 @@ class KvflowRadixCache(FencedRadixCache):
             running = self.scheduler.running_batch
             # While nobody can be admitted, what waits cannot load anything, whatever it once found.
             waiting = () if running.batch_is_full else self.scheduler.waiting_queue
-            self.prefetcher.step(running.reqs, waiting)
+            # What fails once copies are queued must not be given up: nodes that look resident
+            # would never get their KV.
+            if planned := self._plan_prefetches(waiting):
+                self.prefetcher.start(planned, running.reqs)
+
+    @guarded
+    def _plan_prefetches(self, waiting: Iterable[Any]) -> list[Candidate]:
+        return self.prefetcher.plan(waiting)
 
     def _may_prefetch(self) -> bool:
         """Whether the setting allows it, and nobody waits for the cache to be quiet."""
@@ -221,7 +230,9 @@ class KvflowRadixCache(FencedRadixCache):
             core.settle(node_id, call.id, None if aborted else call.boundary)
             core.conversation_ended(tail)  # it may have been thought to hold one
             return
-        if not aborted:
+        if aborted:
+            core.let_go(tail, node_id)
+        else:
             self.tails.add(tail)
             run = self.calls.table.steps_in(Key(tail.client, tail.workflow, tail.run))
             core.go_on(tail, node_id, run.get(tail.agent, IDLE))

@@ -1,6 +1,7 @@
-"""Every name of SGLang that is not its public plugin API and that kvflow stands on.
+"""The names of SGLang, beyond its public plugin API, that kvflow overrides, hooks or calls.
 
-Checked before the cache is built. A name that is gone or takes other arguments stops the start
+Checked before the cache is built, since an override of a method that is gone would go unnoticed:
+it would just never be called. A name that is gone or takes other arguments stops the start
 with the version and the name, because a half-working cache policy is worse than none.
 KVFLOW_COMPAT=warn logs instead, for trying a newer SGLang.
 """

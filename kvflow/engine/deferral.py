@@ -41,5 +41,5 @@ class Deferrals:
         return call_id in self._of and self._of[call_id][1] == forwards
 
     def forget(self, call_id: str) -> None:
-        """The call runs, or is gone."""
+        """The call is over."""
         self._of.pop(call_id, None)

@@ -6,8 +6,7 @@ that brings somebody else up to date, whatever that one has seen last.
 """
 
 from collections import deque
-from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
@@ -84,7 +83,7 @@ class Mirror:
             delta_since=since if knows else None,
             nodes=nodes,
             nodes_left_out=upto < self.seq or not self.complete,
-            gone=tuple(node for seq, node in self._gone if seq > since) if knows else (),
+            gone=self._gone_after(since) if knows else (),
             evictions=tuple(self._evictions[seq] for seq in sorted(self._evictions)),
             prefetches=tuple(self._prefetches[seq] for seq in sorted(self._prefetches)),
         )
@@ -101,8 +100,13 @@ class Mirror:
             upto = seq
         return tuple(news), self.seq
 
-    def _told_after(self, since: int) -> Iterator[_Known]:
-        return (known for known in self._nodes.values() if known.seq > since)
+    def _gone_after(self, since: int) -> tuple[int, ...]:
+        latest_first = takewhile(lambda one: one[0] > since, reversed(self._gone))
+        return tuple(node for _, node in latest_first)[::-1]
+
+    def _told_after(self, since: int) -> list[_Known]:
+        latest_first = reversed(self._nodes.values())
+        return [*takewhile(lambda known: known.seq > since, latest_first)][::-1]
 
 
 def _merge(known: dict[int, Record], news: tuple[Record, ...], most: int) -> None:

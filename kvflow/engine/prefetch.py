@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from kvflow.engine.marks import Owner, Prefix
 from kvflow.engine.near import Near
+from kvflow.engine.victims import victims
 from kvflow.policy.lead import FARTHEST, Foresight, LinkPace, Queue, due
-from kvflow.policy.prefetch import Candidate, Cuts, Victim, has_room, in_order
+from kvflow.policy.prefetch import Candidate, Cuts, has_room, in_order
 from kvflow.policy.trust import Trust
 
 if TYPE_CHECKING:
@@ -106,11 +107,10 @@ class Prefetcher:
         """Whether an agent that is so near is not prefetched for, because it seldom speaks then."""
         return 0 < steps <= self._farthest and owner not in self._near
 
-    def step(self, busy: Iterable[Any], waiting: Iterable[Any]) -> None:
-        """Start what is worth starting, as one copy.
+    def plan(self, waiting: Iterable[Any]) -> list[Candidate]:
+        """What has to start now, nearest first; nothing while the link is somebody else's.
 
         Args:
-            busy: requests that run and may want slots for their next tokens.
             waiting: requests that wait; one with KV on the host loads it itself, and goes first.
         """
         self._learn()
@@ -118,16 +118,22 @@ class Prefetcher:
         self._gave_way = self._link_is_wanted and not self._gave_way
         self._link_is_wanted = False
         if self._gave_way or not self._near or not self._link_is_free():
-            return
+            return []
         if any(req.host_hit_length > 0 for req in waiting):
-            return
-        if self._start_a_copy(reserve=sum(_growth(req) for req in busy)):
-            self._near.begin_anew()
+            return []
+        return list(self._due())
 
-    def _start_a_copy(self, reserve: int) -> bool:
+    def start(self, planned: Iterable[Candidate], busy: Iterable[Any]) -> None:
+        """Start of it what there is room for, as one copy.
+
+        Args:
+            planned: from `plan`, in this pass.
+            busy: requests that run and may want slots for their next tokens.
+        """
         left = most = self._tokens_a_copy()
         part, room = None, self._most_in_flight()
-        for candidate in self._due():
+        reserve = sum(_growth(req) for req in busy)
+        for candidate in planned:
             # What is needed sooner is not to stand behind it in the same copy, and what could only
             # begin with less than a part begins the next one.
             least = min(candidate.tokens, self._cuts(candidate).part)
@@ -142,12 +148,12 @@ class Prefetcher:
                 room -= candidate.tokens
                 left -= part.tokens
         if part is None:
-            return False
+            return
         now = self._forwards()
         late = self._cache.tree_core.outcomes.late
         self._copy = _Copy(part.node, most - left, since=now, seen=now, late=late)
         self._cache.start_copies()
-        return True
+        self._near.begin_anew()
 
     def _link_is_free(self) -> bool:
         controller = self._cache.cache_controller
@@ -221,7 +227,7 @@ class Prefetcher:
 
     def _has_room(self, candidate: Candidate, reserve: int) -> bool:
         free = self._cache.token_to_kv_pool_allocator.available_size()
-        return has_room(candidate, free, reserve, self._victims())
+        return has_room(candidate, free, reserve, victims(self._cache.tree_core))
 
     def _start(self, candidate: Candidate, most_tokens: int) -> Candidate | None:
         """Queue the load of a prefix, or of its first part. Returns it; None if it is refused."""
@@ -239,17 +245,6 @@ class Prefetcher:
         part = candidate._replace(tokens=tokens, node=end)
         core.outcomes.started([node.id for node in absent], part)
         return part
-
-    def _victims(self) -> Iterator[Victim]:
-        core = self._cache.tree_core
-        gone: set[int] = set()
-
-        def bared_by(leaf: Any) -> Any:
-            gone.add(leaf.id)
-            return core.bared(leaf.parent, gone)
-
-        for leaf in core.device_order.upcoming(bared_by):
-            yield Victim(len(leaf.key), core.rank(leaf))
 
 
 def _growth(req: Any) -> int:

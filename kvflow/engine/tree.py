@@ -15,7 +15,7 @@ from kvflow.engine.loading_tree import LoadingTreeCore
 from kvflow.engine.marks import Prefix, Tail
 from kvflow.frames import Why
 from kvflow.order import EvictionOrder, ReservedOrder
-from kvflow.policy import backup
+from kvflow.policy.backup import may_be_asked_for
 from kvflow.policy.rank import KEPT, Rank, Ranks
 from kvflow.policy.share import UntaggedShare
 from kvflow.recipe.model import Mode
@@ -107,9 +107,8 @@ class KvflowTreeCore(LoadingTreeCore):
     def place(self, mark: Mark, node_id: int, steps: int) -> None:
         """A fixed prefix ends at this node, and its agent speaks in so many steps."""
         if node_id != self.root_node.id:
-            self.changed(self._ends(mark))
+            self.changed((*self._ends(mark), node_id))
             self._rerank(self.ranks.place(mark, node_id, steps))
-            self.changed(self._ends(mark))
 
     def set_steps(self, mark: Mark, steps: int) -> None:
         """The agent of a mark speaks sooner or later than before."""
@@ -168,6 +167,12 @@ class KvflowTreeCore(LoadingTreeCore):
         if before is not None:
             self._spend_what_is_left(before, tail)
 
+    def let_go(self, tail: Tail, node_id: int) -> None:
+        """A turn of a conversation went away: what only it made is nobody's."""
+        for node in self.path(node_id):
+            if self._creators.get(node.id) == tail and not self.ranks.is_marked(node.id):
+                self._disown(node)
+
     def conversation_ended(self, tail: Tail) -> None:
         """Nobody will go on with it: what it alone made is spent."""
         before = self.ranks.end(tail)
@@ -189,15 +194,6 @@ class KvflowTreeCore(LoadingTreeCore):
         del self._creators[node.id]
         self._count(node)
         self.device_order.reranked(node)
-
-    def bared(self, node: Any, gone: set[int]) -> Any:
-        """The node itself if it is a device leaf once those in `gone` have left; else None."""
-        if node is self.root_node or node.evicted or node in self.evictable_device_leaves:
-            return None
-        if any(data.lock_ref > 0 for data in node.component_data):
-            return None
-        stay = any(not c.evicted and c.id not in gone for c in node.children.values())
-        return None if stay else node
 
     def _id_above(self, node_id: int) -> int | None:
         parent = self._node_arena[node_id].parent
@@ -286,15 +282,12 @@ class KvflowTreeCore(LoadingTreeCore):
         if call is None or self._mode == "off":
             return True
         end = self.depth(node.id)
-        decision = backup.decide(
+        if may_be_asked_for(
             end - len(node.key),
-            end,
-            tagged=True,
             boundary=end if call.converses else call.boundary,
             hit=self._creators.get(node.id) != call.author,
             storage=self.enable_storage,
-        )
-        if decision.action is not backup.Action.SKIP:
+        ):
             return True
         self.ledger.not_backed_up(len(node.key))
         return False

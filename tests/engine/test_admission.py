@@ -116,3 +116,31 @@ def test_count_of_a_call_that_went_away_is_forgotten(arriving):
     scheduler.prefill()
     scheduler.abort(req)
     assert scheduler.cache.deferrals._of == {}
+
+
+def test_failure_to_decide_passes_over_nobody_and_switches_off(arriving, monkeypatch):
+    scheduler, coming = arriving
+    scheduler.may_give_up = True
+    monkeypatch.setattr(scheduler.cache.deferrals, "allow", lambda *_: 1 // 0)
+    req = scheduler.arrive(prompt(coming, 2), tag(coming))
+    assert scheduler.prefill() == [req]
+    assert scheduler.cache.degraded
+
+
+def test_queue_is_looked_through_once_a_pass_however_many_calls_are_passed_over(
+    arriving, monkeypatch
+):
+    scheduler, coming = arriving
+    for req in list(scheduler.running):
+        scheduler.abort(req)
+    for tail in range(20):
+        scheduler.arrive(prompt(coming, tail), tag(coming), answer=1)
+    scheduler.arrive([9000, 1, 2], answer=1)
+    core, looked = scheduler.cache.tree_core, []
+    is_prefetching = core.is_prefetching
+    monkeypatch.setattr(
+        core, "is_prefetching", lambda node: looked.append(node) or is_prefetching(node)
+    )
+    assert len(scheduler.prefill()) == 1
+    assert scheduler.cache.deferrals.passes == 20
+    assert len(looked) <= 2 * 21

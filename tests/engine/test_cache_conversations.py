@@ -147,3 +147,18 @@ def test_tail_of_a_run_that_ended_without_its_last_call_is_spent(how):
     mini.drain()
     assert mini.cache.tree_core.ranks.end(tail) is None
     assert why(mini, TURNS[1]) is Why.SPENT
+
+
+def test_turn_that_went_away_leaves_nothing_of_the_conversations():
+    mini = scheduler()
+    talk(mini, *TURNS[:2])
+    last = mini.arrive(TURNS[2], by("a", 30, run="run", steps=STEPS), answer=4)
+    mini.prefill()
+    mini.abort(last)
+    mini.drain()
+    [tail] = mini.cache.tails.of_run("app", "run")
+    core = mini.cache.tree_core
+    end = core.ranks.end(tail)
+    authored = [node for node, author in core._creators.items() if author == tail]
+    assert set(authored) <= {node.id for node in core.path(end)}
+    assert why(mini, TURNS[1]) is Why.STEPS

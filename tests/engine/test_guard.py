@@ -16,13 +16,13 @@ def broken(*_args: object, **_kwargs: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["arrive", "finish", "place", "matched", "settle", "set_steps", "tick"]
+    "method", ["arrive", "finish", "place", "matched", "settle", "set_steps", "tick", "plan"]
 )
 def test_failure_in_tracking_is_logged_once_and_calls_go_on(method, monkeypatch, caplog):
     scheduler = MiniScheduler(build(tokens=200, settings={"mode": "prefetch"}))
     scheduler.may_give_up = True
     cache = scheduler.cache
-    for owner in (cache.calls, cache.tree_core, cache.calls.table):
+    for owner in (cache.calls, cache.tree_core, cache.calls.table, cache.prefetcher):
         if hasattr(owner, method):
             monkeypatch.setattr(owner, method, broken)
     with caplog.at_level(logging.ERROR, logger="kvflow.engine.guard"):

@@ -129,7 +129,7 @@ def test_pass_looks_at_few_of_many_agents_however_often_steps_change(monkeypatch
     for _ in range(20):
         looks.clear()
         prefetcher.note_steps(("app", "b7"), 1)
-        prefetcher.step((), ())
+        prefetcher.plan(())
         assert 0 < len(looks) <= 64
 
 

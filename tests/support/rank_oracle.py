@@ -103,7 +103,9 @@ class RankOracle:
         if call is None:
             return
         if call.converses:
-            if not aborted:
+            if aborted:
+                self._let_go(call.tail, req.last_node)
+            else:
                 self._go_on(call.tail, req.last_node)
             return
         node = self._cache.tree_core.node_by_id(req.last_node)
@@ -129,6 +131,12 @@ class RankOracle:
             self.marks[tail] = pages
         self._spend_what_is_left(before, tail)
 
+    def _let_go(self, tail: Any, node_id: int) -> None:
+        for page in self._pages_to(self._cache.tree_core.node_by_id(node_id)):
+            marked = any(page in path for path in self.marks.values())
+            if self.creators[page] == tail and not marked:
+                self.creators[page] = None
+
     def _spend_what_is_left(self, pages: list[Page], tail: Any) -> None:
         for page in pages:
             marked = any(page in path for path in self.marks.values())
@@ -146,9 +154,19 @@ class RankOracle:
         """The least steps of the marks at or below the node; None without any."""
         end = self._end(node)
         owners = [owner for owner, path in self.marks.items() if end in path]
-        live = [self._cache.calls.table.least(owner[0], owner[1]) for owner in owners]
+        live = [self._live_steps(owner) for owner in owners]
         idle = [self._cache.untagged_steps] if owners else []
         return min([steps for steps in live if steps is not None] or idle, default=None)
+
+    def _live_steps(self, owner: Any) -> int | None:
+        """Of an agent the least over its runs; of a conversation those of its own run."""
+        table = self._cache.calls.table
+        if len(owner) == 3:
+            return table.least(owner[0], owner[1])
+        own = [run for run in table.runs() if run[:3] == (owner.client, owner.workflow, owner.run)]
+        return min(
+            (run.steps[owner.agent] for run in own if owner.agent in run.steps), default=None
+        )
 
     def is_untagged(self, node: Any) -> bool:
         """Whether nothing is known of the node, and no call in flight made it."""
