@@ -19,7 +19,7 @@ ARMS = ("lru", "hicache", "limit", "evict", "prefetch", "full")
 KVFLOW = str(Path(sys.executable).with_name("kvflow"))
 BASELINE, LIMIT = "hicache", "limit"
 COMPARED = (
-    ("lru", BASELINE), ("evict", BASELINE), ("prefetch", BASELINE), ("full", BASELINE),
+    ("prefetch", "lru"), ("evict", BASELINE), ("prefetch", BASELINE), ("full", BASELINE),
     ("prefetch", LIMIT), ("full", LIMIT),
 )  # fmt: skip
 
