@@ -155,6 +155,11 @@ def _note(narrator: Narrator, launch: "Launch", loaded: "Loaded | None") -> None
             f"note: {reason}: serving the built-in demo model (its text is noise, its timing "
             "is real)"
         )
+    if launch.device == "cpu" and loaded and loaded.recipe.engine.args:
+        narrator.say(
+            "note: the recipe's engine.args are meant for a GPU and left out here: "
+            f"{', '.join(loaded.recipe.engine.args)}; what SGLang is to be told goes after --"
+        )
     if not launch.guarded and not is_loopback(launch.host):
         narrator.say(
             f"warning: {launch.host} is reachable from elsewhere, and no key is asked for: "

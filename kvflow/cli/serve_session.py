@@ -152,7 +152,7 @@ class Session:
             _print(json.dumps({"schema_version": 1, **msgspec.to_builtins(state)}))
         else:
             _print(url)
-        recipe = shlex.quote(self.recipe or "recipes/peer.yaml")
+        recipe = shlex.quote(self.recipe or "peer")
         graph = f"kvflow recipe graph {recipe}"
         info = f"curl -s {url}/server_info"
         self.narrator.say(f"next: kvflow run {recipe} {url}")

@@ -94,6 +94,16 @@ def test_own_model_on_the_cpu_needs_no_word(home: Path) -> None:
     assert dry("--recipe", str(recipe), "--model", "mine").stderr == ""
 
 
+def test_engine_args_that_are_left_out_on_the_cpu_are_named(home: Path) -> None:
+    args = {"tp-size": 2, "mem-fraction-static": 0.8}
+    recipe = write_recipe(home, {"a": {}}, engine={"args": args})
+
+    result = dry("--recipe", str(recipe))
+
+    assert "left out here: tp-size, mem-fraction-static; what SGLang" in result.stderr
+    assert "--tp-size" not in result.stdout
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "box.lan"])
 def test_bind_beyond_this_machine_without_a_key_is_warned_of(host: str) -> None:
     assert f"warning: {host} is reachable from elsewhere" in dry("--host", host).stderr
