@@ -50,6 +50,11 @@ class Activation:
         """Whether more calls are expected."""
         return self.room > 0 and not self.over
 
+    def forget(self) -> None:
+        """It was given up: nothing of it is put back, nor kept."""
+        self.moved.clear()
+        self.ahead.clear()
+
     def withdraw(self, most: int) -> None:
         """One of its calls went away, others stay: as many may come as its starts lack.
 

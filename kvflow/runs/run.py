@@ -135,7 +135,9 @@ class Run:
 
         If its start has other calls, one more may come, or none if two starts overlapped. If it
         has none, the tokens that the start moved go back, except into agents that have started
-        since, and the fan-outs that it ended go on. `unexpected` keeps what it counted.
+        since, and the fan-outs that it ended go on. But not if an agent that needs its answer has
+        started without it: then it was given up, and is not awaited again. `unexpected` keeps what
+        it counted.
 
         Raises:
             ValueError: no call of the agent is in flight.
@@ -146,7 +148,10 @@ class Run:
             self._settle(agent, activation)
         else:
             del self._activations[agent]
-            self._undo(agent, activation)
+            if activation.ahead:
+                activation.forget()
+            else:
+                self._undo(agent, activation)
 
     def follow(self) -> None:
         """The next run has begun under another name: this one no longer stands for it."""

@@ -180,6 +180,27 @@ def test_abort_of_the_last_in_a_full_fan_out_whose_successor_started_lets_the_ru
     assert run.ended
 
 
+def test_abort_of_a_call_that_its_successor_did_not_wait_for_awaits_it_no_more() -> None:
+    run = Run(sequence(3))
+    run.arrive("a0")
+    run.arrive("a1")
+    run.abort("a0")
+    assert run.steps() == {"a0": FAR, "a1": 0, "a2": 1}
+    walk(run, ["a2"])
+    run.finish("a1")
+    assert run.ended
+
+
+def test_abort_after_the_successor_that_did_not_wait_went_away_too_awaits_both() -> None:
+    run = Run(sequence(2))
+    run.arrive("a0")
+    run.arrive("a1")
+    run.abort("a1")
+    run.abort("a0")
+    assert run.steps() == {"a0": 1, "a1": 2}
+    assert not run.begun
+
+
 @settings(max_examples=150)
 @given(
     st.integers(1, 4), st.lists(st.sampled_from([Run.arrive, Run.arrive, Run.finish, Run.abort]))
