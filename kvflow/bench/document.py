@@ -39,12 +39,13 @@ def document(
     arms = figures.arms(measured, limits)
     speedups = figures.speedups(measured)
     of_ttft = speedups["ttft"]
-    recompute = measured.facts.get("recompute_ms")
     evidence = Evidence(
         arms=arms,
         runs={pair: ratio for pair, ratio in speedups.items() if isinstance(ratio, SpeedupFigure)},
         ttft=of_ttft if isinstance(of_ttft, dict) else {},
-        recompute_ms=recompute if isinstance(recompute, float) else None,
+        recompute_ms=_number(measured.facts.get("recompute_ms")),
+        recompute_after_ms=_number(measured.facts.get("recompute_after_ms")),
+        link_ratio=measured.setting.link_ratio,
         emulated="label" in measured.facts,
         takes=_takes(measured, outcome),
     )
@@ -56,6 +57,10 @@ def document(
         speedups=speedups,
         verdict=judge(evidence),
     )
+
+
+def _number(fact: object) -> float | None:
+    return fact if isinstance(fact, float) else None
 
 
 def _takes(measured: Measured, outcome: Outcome) -> frozenset[str]:

@@ -106,6 +106,10 @@ class _LiveStage:
             "environment_of": "client",
         }
 
+    async def review(self, setting: Setting) -> Facts:
+        """It is what it was."""
+        return {}
+
     async def take_turn(self, setting: Setting, block: Block) -> Trial:
         """Measure one mode once."""
         return await take_turn(setting, block, self.station, self.access)

@@ -31,6 +31,9 @@ class Stage(Protocol):
             KvflowError: it cannot be done.
         """
 
+    async def review(self, setting: Setting) -> Facts:
+        """After the last turn of a setting: what of that pressure has changed meanwhile."""
+
     async def take_turn(self, setting: Setting, block: Block) -> Trial:
         """Measure one arm once; a failure is told in the trial."""
 
@@ -147,6 +150,7 @@ async def _all(
         watch.narrate(f"setting up {setting.name}")
         measured.facts = await stage.prepare(setting)
         await _setting(outcome, measured, stage, watch, pace)
+        measured.facts |= await stage.review(setting)
 
 
 def _leave(outcome: Outcome, stage: Stage) -> None:

@@ -17,6 +17,7 @@ _NEARLY_ALL = 0.9  # of what can be reused, was there before a call asked
 _WIDE = 1.25  # upper over lower end of an interval
 _ALIKE = 1.05  # an interval within this and its inverse shows that two are as good as equal
 _OFTEN_LATE = 0.3
+_DRIFT = 1.3  # of what recomputing costs, from before to after
 _MORE_MISMATCH, _MORE_ANSWERS = 0.05, 3  # than stock's own; fewer answers may be chance
 
 
@@ -43,6 +44,8 @@ class Evidence:
         runs: speed-ups of whole runs, by `arm/baseline`.
         ttft: of the first token.
         recompute_ms: what computing the longest prefix costs; None if it was not measured.
+        recompute_after_ms: the same after the last turn.
+        link_ratio: what loading it was to take of that; None without an emulated link.
         emulated: whether link and pool are those of the CPU engine.
         takes: flags that would change what was measured, as far as this bench does not refuse them.
     """
@@ -51,6 +54,8 @@ class Evidence:
     runs: Mapping[str, SpeedupFigure]
     ttft: Mapping[str, SpeedupFigure]
     recompute_ms: float | None
+    recompute_after_ms: float | None
+    link_ratio: float | None
     emulated: bool
     takes: frozenset[str]
 
@@ -121,6 +126,7 @@ def _reasons(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
     if evidence.runs[f"{ours}/{base}"].claim is not Claim.FASTER:
         yield from _small_prompts(evidence, other)
     yield from _link(evidence, ours, base)
+    yield from _drift(evidence)
     yield from _lateness(own, evidence.takes)
     yield from _limit(evidence, own, ours, base)
     yield from _noise(evidence.runs[f"{ours}/{base}"])
@@ -205,6 +211,20 @@ def _link(evidence: Evidence, ours: str, base: str) -> Iterator[Finding]:
             f"asked for, and its first token comes as soon ({in_words(ratio)}).",
             "A slower link, or prompts that are faster to compute: --link-ratio 1",
             "--link-ratio",
+        )
+
+
+def _drift(evidence: Evidence) -> Iterator[Finding]:
+    """Whether loading took the share of recomputing that it was to take."""
+    before, after = evidence.recompute_ms, evidence.recompute_after_ms
+    if before is None or after is None or evidence.link_ratio is None:
+        return
+    if not 1 / _DRIFT <= before / after <= _DRIFT:
+        yield Finding(
+            f"Recomputing the longest prefix took {before:.0f} ms before and {after:.0f} ms after: "
+            "other work made the link ratio "
+            f"{evidence.link_ratio * before / after:.2f} in the end, not {evidence.link_ratio:g}.",
+            "Measure again while nothing else runs on this machine",
         )
 
 

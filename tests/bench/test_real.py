@@ -5,11 +5,12 @@ from support.bench import Silent
 
 from kvflow.bench import document, session
 from kvflow.bench.arms import choose
-from kvflow.bench.local import EMULATED, LocalRig
+from kvflow.bench.local import LocalRig
 from kvflow.bench.measure import Access
 from kvflow.bench.plan import Effort
 from kvflow.bench.result import Document
 from kvflow.bench.setting import Setting, Suite
+from kvflow.bench.stages import EMULATED
 from kvflow.bench.suites.workflows import sequence
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]

@@ -12,15 +12,16 @@ from support.bench import Silent, make_outcome, make_setting
 from support.bench_server import BenchServer, _bench_routes  # noqa: F401
 from support.recipes import make_recipe
 
-from kvflow.bench import live, local, session
+from kvflow.bench import live, session, stages
 from kvflow.bench.arms import ARMS, choose
 from kvflow.bench.fleet import SideBySide, Station, launches
 from kvflow.bench.live import LiveRig
-from kvflow.bench.local import CpuStage, LocalRig, LocalStage
+from kvflow.bench.local import LocalRig
 from kvflow.bench.measure import Access
 from kvflow.bench.regime import Pools
 from kvflow.bench.session import Outcome
 from kvflow.bench.setting import Setting
+from kvflow.bench.stages import CpuStage, LocalStage
 from kvflow.client.exchange import IdsPrompt
 from kvflow.engine.cpu import demo_model
 from kvflow.engine.launch import checks
@@ -229,8 +230,8 @@ def on_cpu(tmp_path, monkeypatch):
         await server.ask(IdsPrompt((20, 21)), max_tokens=1, what="the gauge", exact=True)
         return 0.5
 
-    def bench(hicache, full, repeats=2):
-        setting = make_setting(tmp_path, link_ratio=None)
+    def bench(hicache, full, repeats=2, link_ratio=None):
+        setting = make_setting(tmp_path, link_ratio=link_ratio)
         rig = LocalRig("cpu", "m", Access(timeout_s=2.0))
         with hicache.running(), full.running():
             stations = {"hicache": Station(hicache.url), "full": Station(full.url)}
@@ -239,8 +240,9 @@ def on_cpu(tmp_path, monkeypatch):
             session.run(outcome, CpuRig("cpu", "m", Access(), stage=stage), Silent())
         return outcome, stage
 
-    monkeypatch.setattr(local, "recompute_seconds", one_call)
-    monkeypatch.setattr(local, "_IDLE_S", 2.0)
+    monkeypatch.setattr(stages, "recompute_seconds", one_call)
+    monkeypatch.setattr(stages, "kv_bytes_per_token", lambda *_: 1000)
+    monkeypatch.setattr(stages, "_IDLE_S", 2.0)
     return bench
 
 
@@ -262,6 +264,12 @@ def test_cpu_stage_measures_recomputing_on_another_server_where_one_cannot(on_cp
     outcome, _ = on_cpu(BenchServer(mode=None, fault=lambda seen: 500), BenchServer())
     assert outcome.measured[0].facts["recompute_ms"] == 500
     assert whole(outcome) == ["full", "full"]
+
+
+@pytest.mark.parametrize(("link_ratio", "after"), [(0.5, 500), (None, None)])
+def test_cpu_stage_measures_recomputing_again_where_a_link_was_set_by_it(on_cpu, link_ratio, after):
+    outcome, _ = on_cpu(BenchServer(mode=None), BenchServer(), link_ratio=link_ratio)
+    assert outcome.measured[0].facts.get("recompute_after_ms") == after
 
 
 def test_cpu_stage_goes_on_without_an_arm_whose_server_hangs(on_cpu):

@@ -34,6 +34,8 @@ def evidence(setting, answers, repeats=3, engine=None, **changes) -> Evidence:
         "runs": {pair: found for pair, found in speedups.items() if pair != "ttft"},
         "ttft": speedups["ttft"],
         "recompute_ms": 300.0,
+        "recompute_after_ms": 280.0,
+        "link_ratio": 0.5,
         "emulated": False,
         "takes": frozenset({"--pool-ratio", "--link-ratio", "--fixed", "--output"}),
     }
@@ -216,6 +218,22 @@ def test_judge_says_why_little_is_gained_and_what_would_change_it(
     verdict = judge(evidence(setting, answers, **changes))
     assert reason in " ".join(verdict.reasons)
     assert advice in " ".join(verdict.advice)
+
+
+def test_judge_says_that_the_link_was_not_what_it_was_to_be_once_recomputing_costs_less(setting):
+    answers = {"hicache": HOST, "prefetch": DEVICE}
+    words = said(judge(evidence(setting, answers, recompute_after_ms=100.0)))
+    assert "took 300 ms before and 100 ms after" in words
+    assert "made the link ratio 1.50 in the end, not 0.5." in words
+    assert "while nothing else runs" in words
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"recompute_after_ms": None}, {"recompute_after_ms": 100.0, "link_ratio": None}]
+)
+def test_judge_says_nothing_of_the_link_while_recomputing_costs_the_same(setting, changes):
+    answers = {"hicache": HOST, "prefetch": DEVICE}
+    assert "link ratio" not in said(judge(evidence(setting, answers, **changes)))
 
 
 def test_judge_gives_no_such_reason_where_a_slow_link_is_hidden(setting):

@@ -83,6 +83,8 @@ def any_evidence(draw) -> Evidence:
         runs={pair: draw(ratios()) for pair in pairs},
         ttft={pair: draw(ratios()) for pair in pairs},
         recompute_ms=draw(st.none() | times_ms),
+        recompute_after_ms=draw(st.none() | times_ms),
+        link_ratio=draw(st.none() | st.floats(0.01, 10)),
         emulated=draw(st.booleans()),
         takes=draw(st.frozensets(st.sampled_from(flags))),
     )

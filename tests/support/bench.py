@@ -107,6 +107,9 @@ class DrawnStage:
     async def prepare(self, setting: Setting) -> Facts:
         return {"recompute_ms": 80.0}
 
+    async def review(self, setting: Setting) -> Facts:
+        return {"recompute_after_ms": 70.0}
+
     async def take_turn(self, setting: Setting, block: Block) -> Trial:
         self.turns.append((setting.name, block.arm.name, block.repeat))
         fault = self.faults.get((block.arm.name, block.repeat))
