@@ -24,6 +24,12 @@ STEPS_KEY = "kvflow_steps"
 MAX_NAME = 128
 """Longest client, workflow, run or agent name, in characters."""
 
+NAME_RULES = (
+    f"a name has 1 to {MAX_NAME} characters that print; "
+    "that of a client, workflow or run has no / and is not . or .."
+)
+"""What to tell somebody whose name is none."""
+
 MAX_GIVEN_AGENTS = 256
 """Most agents for which one call may give steps."""
 
@@ -32,6 +38,7 @@ MAX_FIXED_TOKENS = 1 << 24
 
 _REQUIRED = ("client", "workflow", "run", "agent")
 _OPTIONAL = ("fixed_tokens", "final")
+_IN_PATHS = ("client", "workflow", "run")
 _WIRE_TYPES = (
     (bool, "a boolean"),
     (int, "a whole number"),
@@ -48,7 +55,7 @@ class Reason(StrEnum):
     NOT_A_MAP = "not_a_map"
     MISSING = "missing"
     WRONG_TYPE = "wrong_type"
-    BAD_NAME = "bad_name"  # empty, or with characters that do not print
+    BAD_NAME = "bad_name"  # empty, does not print, or cannot stand in the path of a URL
     TOO_LONG = "too_long"
     TOO_MANY = "too_many"
     OUT_OF_RANGE = "out_of_range"
@@ -127,6 +134,8 @@ def parse(custom_params: object) -> Parsed:
     names: dict[str, str] = {}
     for key in _REQUIRED:
         name = _name(f"{TAG_KEY}.{key}", raw_tag.get(key))
+        if not isinstance(name, BadHint) and key in _IN_PATHS:
+            name = _in_path(f"{TAG_KEY}.{key}", name)
         if isinstance(name, BadHint):
             return Parsed(None, (name,))
         names[key] = name
@@ -157,6 +166,14 @@ def _name(where: str, value: object) -> str | BadHint:
     if not value or not value.isprintable():
         return BadHint(Reason.BAD_NAME, f"{where} is empty or has characters that do not print")
     return value
+
+
+def _in_path(where: str, name: str) -> str | BadHint:
+    """The name, if the control plane can be asked by it: its routes have names in their paths."""
+    # Servers cut a path at its slashes after they have unquoted it, and clients resolve dots.
+    if "/" in name or name in (".", ".."):
+        return BadHint(Reason.BAD_NAME, f'{where} has a "/", or is "." or ".."')
+    return name
 
 
 def _fixed_tokens(value: object, bad: list[BadHint]) -> int | None:

@@ -86,6 +86,20 @@ def test_parse_bad_name_is_no_tag(key: str, value: object, reason: Reason) -> No
     assert f"kvflow.{key}" in parsed.bad[0].detail
 
 
+@pytest.mark.parametrize("key", ["client", "workflow", "run"])
+@pytest.mark.parametrize("name", ["a/b", "/", "a/", ".", ".."])
+def test_parse_name_that_cannot_stand_in_a_path_is_no_tag(key: str, name: str) -> None:
+    parsed = parse(tagged(**{key: name}))
+    assert (parsed.tag, reasons(parsed)) == (None, [Reason.BAD_NAME])
+    assert f"kvflow.{key}" in parsed.bad[0].detail
+
+
+@pytest.mark.parametrize("name", [".hidden", "...", "a b?c#d%2F", "a\\b", "a:b;c"])
+def test_parse_name_that_can_be_quoted_in_a_path_is_accepted(name: str) -> None:
+    parsed = parse(tagged(client=name, workflow=name, run=name))
+    assert parsed == Parsed(Tag(name, name, name, "planner"))
+
+
 @pytest.mark.parametrize("name", ["x" * MAX_NAME, "Prüfer 7", "计划员", "a/b:c", "🙂"])
 def test_parse_printable_name_is_accepted(name: str) -> None:
     parsed = parse(tagged(agent=name))

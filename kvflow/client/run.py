@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
 from uuid import uuid4
 
-from kvflow.client.http import Http, RefusedError
+from kvflow.client.ending import end_run
+from kvflow.client.http import Http
 from kvflow.client.tagging import CustomParams, tag
 from kvflow.errors import KvflowError
 
 _log = logging.getLogger(__name__)
 _END_SECONDS = 5.0
-_NOT_FOUND = 404
 
 
 class Run:
@@ -105,11 +104,8 @@ class Run:
         return Http(self._url, self._api_key, _END_SECONDS)
 
     async def _end(self) -> None:
-        path = f"/kvflow/runs/{quote(self._client, safe='')}/{quote(self.id, safe='')}/end"
-        what = f"ending run {self.id!r}"
         try:
             async with self._http() as http:
-                await http.post(path, {}, what)
+                await end_run(http, self._client, self.id)
         except KvflowError as error:
-            if not (isinstance(error, RefusedError) and error.status == _NOT_FOUND):
-                _log.warning("%s: %s", error.what, error.why)
+            _log.warning("%s: %s", error.what, error.why)

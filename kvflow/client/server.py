@@ -4,8 +4,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote
 
+from kvflow.client.ending import end_run
 from kvflow.client.exchange import Answer, ChatPrompt, IdsPrompt, Prompt
 from kvflow.client.http import Http, NonsenseError, RefusedError
 from kvflow.client.stream import ChatReader, Clock, GenerateReader, Reader
@@ -103,16 +103,11 @@ class Server:
         expected for minutes. A server without kvflow expects nothing, and is asked only once.
 
         Raises:
-            ServerUnreachable, NotAuthorised, TimedOutError, NonsenseError: it could not be said.
+            ServerUnreachable, NotAuthorised, TimedOutError, RefusedError, NonsenseError: it could
+                not be said this time; the next run is told of all the same.
         """
-        if not self._may_have_kvflow:
-            return
-        path = f"/kvflow/runs/{quote(client, safe='')}/{quote(run, safe='')}/end"
-        query = f"expect_next={str(expect_next).lower()}"
-        try:
-            await self._http.post(f"{path}?{query}", {}, f"ending run {run}")
-        except RefusedError:
-            self._may_have_kvflow = False
+        if self._may_have_kvflow:
+            self._may_have_kvflow = await end_run(self._http, client, run, expect_next)
 
     async def tokenize(self, text: str) -> list[int]:
         """The token ids of a text, without control tokens (SGLang only)."""

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from kvflow.errors import UsageError
-from kvflow.hints import STEPS_KEY, TAG_KEY, parse
+from kvflow.hints import NAME_RULES, STEPS_KEY, TAG_KEY, Reason, parse
+
+_OF_NAMES = (Reason.BAD_NAME, Reason.TOO_LONG)
 
 CustomParams = dict[str, dict[str, str | int | bool]]
 
@@ -60,5 +62,6 @@ def tag(
         raise UsageError(
             f"the tag of a call by {agent!r} in run {run!r} is not valid",
             f"{bad.detail} ({bad.reason.replace('_', ' ')})",
+            NAME_RULES if bad.reason in _OF_NAMES else "",
         )
     return params

@@ -16,11 +16,13 @@ from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.ipc import KvflowReq, KvflowReqOutput
 from kvflow.engine.settings import to_mode
 from kvflow.errors import KvflowError, UsageError
-from kvflow.hints import TAG_KEY, parse
+from kvflow.hints import NAME_RULES, TAG_KEY, parse
 from kvflow.recipe.model import Recipe
 
 _log = logging.getLogger(__name__)
 _MOST_WORDS = 300
+_DEGRADED = "something of kvflow's failed in this server, and SGLang goes on as in mode off"
+_DEGRADED_HINT = "the server's log says what failed; start the server anew"
 
 
 def handle(scheduler: Any, request: KvflowReq) -> KvflowReqOutput:
@@ -59,12 +61,16 @@ def _answers(scheduler: Any) -> bool:
 def _policy(scheduler: Any, body: dict[str, Any]) -> dict[str, Any]:
     cache = _cache(scheduler)
     if "mode" in body:
-        cache.switch(to_mode(body["mode"]))
+        mode = to_mode(body["mode"])
+        if cache.degraded and mode != "off":
+            raise UsageError(f"mode {mode} cannot be put to work", _DEGRADED, _DEGRADED_HINT)
+        cache.switch(mode)
     return {
         "mode": cache.mode,
         "configured": cache.settings.mode,
         "limits": list(cache.limits),
         "untagged_steps": cache.untagged_steps,
+        "degraded": _DEGRADED if cache.degraded else None,
     }
 
 
@@ -116,7 +122,7 @@ def _check_names(**names: object) -> None:
     whole = {"client": "c", "workflow": "w", "run": "r", "agent": "a", **names}
     for bad in parse({TAG_KEY: whole}).bad:
         raise UsageError(
-            bad.detail.removeprefix(f"{TAG_KEY}."), "it is no name that a tag can have"
+            bad.detail.removeprefix(f"{TAG_KEY}."), "it is no name that a tag can have", NAME_RULES
         )
 
 

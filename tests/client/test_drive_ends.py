@@ -9,6 +9,7 @@ from support.fake_server import FakeServer
 from support.recipes import make_recipe
 
 from kvflow.client.drive import drive
+from kvflow.client.http import RefusedError
 from kvflow.client.records import CallRecord, CallState, RunRecord
 from kvflow.client.server import connect
 
@@ -50,7 +51,11 @@ async def test_drive_lets_a_server_expect_the_next_run_until_its_last_one(
 ) -> None:
     fake = FakeServer(kvflow=True, fault=lambda seen: fault)
     await driven(fake, make_recipe(tmp_path, {"worker": {"fan_out": 2}}, repeat=True), runs=3)
-    assert [path.rpartition("=")[2] for path in fake.ends] == ["true", "true", "false"]
+    assert [path.rpartition("/")[2] for path in fake.ends] == [
+        "end",
+        "end",
+        "end?expect_next=false",
+    ]
 
 
 async def test_drive_asks_a_server_without_kvflow_once(tmp_path: Path) -> None:
@@ -91,5 +96,27 @@ async def test_end_of_a_run_writes_names_as_a_url_has_them(tmp_path: Path) -> No
     fake = FakeServer(kvflow=True)
     with fake.running():
         async with connect(fake.url) as server:
-            await server.end_run("a/b c", "r?1", expect_next=False)
-    assert fake.ends == ["/kvflow/runs/a%2Fb%20c/r%3F1/end?expect_next=false"]
+            await server.end_run("a%b c", "r?1#", expect_next=False)
+    assert fake.ends == ["/kvflow/runs/a%25b%20c/r%3F1%23/end?expect_next=false"]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_end_of_a_run_that_a_server_refuses_once_is_tried_again_with_the_next(
+    status: int,
+) -> None:
+    fake = FakeServer(kvflow=True, end_statuses=[status])
+    with fake.running():
+        async with connect(fake.url) as server:
+            with pytest.raises(RefusedError):
+                await server.end_run("app", "r1", expect_next=False)
+            await server.end_run("app", "r2", expect_next=False)
+    assert ended(fake) == ["r1", "r2"]
+
+
+async def test_drive_goes_on_telling_of_its_runs_where_the_server_refuses_one(
+    tmp_path: Path,
+) -> None:
+    fake = FakeServer(kvflow=True, end_statuses=[503])
+    result = await driven(fake, make_recipe(tmp_path, {"worker": {"fan_out": 2}}), runs=3)
+    assert ended(fake) == [run.run for run in result.runs]
+    assert all(run.ok for run in result.runs)

@@ -58,7 +58,15 @@ def test_steps_that_the_server_would_ignore_are_refused_with_the_call() -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [("", "peer", "r"), ("app", "", "r"), ("app", "peer", ""), ("a" * 200, "peer", "r")]
+    "names",
+    [
+        ("", "peer", "r"),
+        ("app", "", "r"),
+        ("app", "peer", ""),
+        ("a" * 200, "peer", "r"),
+        ("app", "peer", "a/b"),
+        ("app", "peer", ".."),
+    ],
 )
 def test_run_with_a_name_that_is_none_is_refused_at_once(names: tuple[str, str, str]) -> None:
     with pytest.raises(UsageError):
@@ -100,7 +108,7 @@ def test_run_that_fails_is_ended_and_fails_as_it_did(fake: FakeAppServer) -> Non
 
 @pytest.mark.parametrize(
     ("name", "written"),
-    [("a/b", "a%2Fb"), ("x y?z#", "x%20y%3Fz%23"), ("é%", "%C3%A9%25"), (LONGEST, LONGEST)],
+    [("a:b", "a%3Ab"), ("x y?z#", "x%20y%3Fz%23"), ("é%", "%C3%A9%25"), (LONGEST, LONGEST)],
 )
 def test_names_reach_the_server_as_one_part_of_the_path(
     fake: FakeAppServer, name: str, written: str

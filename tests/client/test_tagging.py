@@ -10,9 +10,10 @@ from kvflow.client import tag
 from kvflow.errors import UsageError
 from kvflow.hints import Tag, parse
 
-names = st.text(
+agents = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=128
 )
+names = agents.filter(lambda name: "/" not in name and name not in (".", ".."))
 counts = st.integers(0, 1 << 24)
 
 
@@ -27,7 +28,7 @@ def test_tag_with_steps_puts_them_beside_the_names() -> None:
     assert made["kvflow_steps"] == {"planner": 0, "executor": 1}
 
 
-@given(names, names, names, names, st.none() | counts, st.booleans())
+@given(names, names, names, agents, st.none() | counts, st.booleans())
 def test_tag_is_read_by_the_server_as_it_was_meant(
     client: str, workflow: str, run: str, agent: str, fixed: int | None, final: bool
 ) -> None:
@@ -40,6 +41,8 @@ def test_tag_is_read_by_the_server_as_it_was_meant(
     ("change", "complaint"),
     [
         ({"client": ""}, "client is empty"),
+        ({"run": "2026/01"}, 'kvflow.run has a "/"'),
+        ({"client": ".."}, "has no / and is not . or .."),
         ({"run": 42}, "run is a whole number, expected text"),
         ({"agent": None}, "agent is missing"),
         ({"workflow": "x" * 129}, "129 characters, at most 128"),

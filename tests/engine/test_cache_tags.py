@@ -47,6 +47,7 @@ def test_tag_of_any_kind_never_keeps_a_call_from_its_answer(busy, params):
         {"kvflow": {"client": 1, "workflow": "w", "run": "r", "agent": "a"}},
         {"kvflow": {"client": "", "workflow": "w", "run": "r", "agent": "a"}},
         {"kvflow": {"client": "c" * 1_000_000, "workflow": "w", "run": "r", "agent": "a"}},
+        {"kvflow": {"client": "app", "workflow": "w", "run": "r/1", "agent": "a"}},
         {"kvflow": {"client": {"deep": [1]}, "workflow": "w", "run": "r", "agent": "a"}},
         {"kvflow_steps": {"a": 1}},
     ],

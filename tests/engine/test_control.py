@@ -15,6 +15,7 @@ from kvflow.engine import control
 from kvflow.engine.ipc import KvflowReq, KvflowReqOutput
 from kvflow.engine.metrics_sample import LabelHits, Sample
 from kvflow.frames import Frame
+from kvflow.hints import NAME_RULES
 from kvflow.recipe.model import Mode
 
 pytestmark = pytest.mark.engine
@@ -41,7 +42,14 @@ def mini() -> MiniScheduler:
 def test_policy_tells_the_mode_at_work_and_that_of_the_start(mini):
     mini.cache.switch("off")
     told = {"mode": "off", "configured": "evict", "limits": [], "untagged_steps": 4}
-    assert ask(mini, "policy") == told
+    assert ask(mini, "policy") == {**told, "degraded": None}
+
+
+def test_policy_tells_why_a_server_that_gave_up_stays_off(mini):
+    mini.cache.give_up()
+    told = ask(mini, "policy")
+    assert told["mode"] == "off"
+    assert "something of kvflow's failed" in told["degraded"]
 
 
 def test_policy_and_frames_tell_what_keeps_it_from_prefetching(mini):
@@ -167,14 +175,16 @@ def test_end_of_an_unknown_run_does_nothing(mini):
     assert list(mini.cache.calls.table.steps()) == before
 
 
-@pytest.mark.parametrize("name", ["", "x" * 129, "\x1b[31m", 7, None])
+@pytest.mark.parametrize("name", ["", "x" * 129, "\x1b[31m", "a/b", "..", 7, None])
 def test_name_that_no_tag_can_have_is_refused(mini, name):
     for op, body in (
         ("end", {"client": name, "run": "run", "expect_next": True}),
         ("end", {"client": "app", "run": name, "expect_next": True}),
         ("forget", {"client": "app", "name": name}),
     ):
-        assert refused(mini, op, body).why == "it is no name that a tag can have"
+        output = refused(mini, op, body)
+        assert output.why == "it is no name that a tag can have"
+        assert output.hint == NAME_RULES
 
 
 # Workflows of clients

@@ -1,6 +1,8 @@
 import json
+import time
 from itertools import pairwise
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from support.control_app import ControlApp
@@ -111,6 +113,16 @@ async def test_snapshot_is_a_frame(app):
     assert frame["delta_since"] is None
 
 
+@pytest.mark.parametrize(("nodes", "most"), [(1, 5), (0, 50)])
+async def test_snapshots_by_themselves_are_so_many_a_second_and_no_more(app, mini, nodes, most):
+    asked = mini.cache.tree_core.watch.number()
+    began = time.monotonic()
+    while time.monotonic() - began < 0.5:
+        await app.ask("GET", f"/kvflow/snapshot?nodes={nodes}")
+    allowed = most * (time.monotonic() - began) + 1
+    assert 2 <= mini.cache.tree_core.watch.number() - asked - 1 <= allowed
+
+
 async def test_snapshot_since_a_frame_has_what_changed_after_it(app, mini):
     frame = (await app.ask("GET", "/kvflow/snapshot?since=0")).json()
     nodes: dict[int, Any] = {}
@@ -186,10 +198,34 @@ async def test_policy_of_nonsense_is_refused(app, mini, body):
     assert mini.cache.mode == "evict"
 
 
+async def test_policy_that_a_degraded_server_cannot_follow_is_refused(app, mini):
+    mini.cache.give_up()
+    told = await error(app, 400, "PATCH", "/kvflow/policy", json={"mode": "full"})
+    assert "mode full" in told["what"]
+    assert "failed" in told["why"]
+    assert "log" in told["hint"]
+    assert mini.cache.mode == "off"
+
+
+async def test_policy_off_is_what_a_degraded_server_has_already(app, mini):
+    mini.cache.give_up()
+    answer = await app.ask("PATCH", "/kvflow/policy", json={"mode": "off"})
+    assert (answer.status_code, answer.json()["mode"]) == (200, "off")
+
+
 async def test_end_of_a_run_takes_its_steps(app, mini):
     assert mini.cache.calls.table.least("app", "a") == 2
     await app.ask("POST", "/kvflow/runs/app/run/end?expect_next=false")
     assert mini.cache.calls.table.least("app", "a") is None
+
+
+@pytest.mark.parametrize("name", ["x y", "100%", "a%2Fb", "r?1#2", "é", "a;b:c\\d"])
+async def test_end_of_a_run_finds_any_name_that_a_tag_can_have(app, mini, name):
+    mini.serve(PROMPT, by("b", 30, client=name, run=name, steps={"b": 2}))
+    assert mini.cache.calls.table.least(name, "b") == 2
+    path = f"/kvflow/runs/{quote(name, safe='')}/{quote(name, safe='')}/end?expect_next=false"
+    assert (await app.ask("POST", path)).status_code == 200
+    assert mini.cache.calls.table.least(name, "b") is None
 
 
 async def test_end_of_a_run_with_a_name_that_none_has_is_refused(app):
@@ -230,12 +266,13 @@ async def test_workflow_that_a_busy_scheduler_takes_too_late_is_listed(app, monk
     assert (row["client"], row["name"]) == ("app", "work")
 
 
-@pytest.mark.parametrize("client", ["", "\x1b", "x" * 129])
+@pytest.mark.parametrize("client", ["", "\x1b", "x" * 129, "a/b", ".."])
 async def test_workflow_of_a_client_that_no_tag_can_name_is_refused(app, client):
     told = await error(
         app, 400, "POST", "/kvflow/workflows", json={"client": client, "recipe": RECIPE}
     )
     assert "tag" in told["why"]
+    assert "no /" in told["hint"]
     assert (await app.ask("GET", "/kvflow/workflows")).json() == {"workflows": []}
 
 

@@ -61,6 +61,7 @@ class FakeServer:
     complaint: str = "out of order"  # with a status that is an error
     incremental: bool = False  # SGLang's --incremental-streaming-output
     kvflow: bool = False  # whether it has kvflow's control plane
+    end_statuses: list[int] = field(default_factory=list)  # of the first ends of runs, then 200
     models: tuple[str, ...] = (MODEL,)
     host_tokens: int = 0  # of what is cached, this many are reported in host memory
     meet: threading.Barrier | None = None  # calls go on when so many have come
@@ -150,8 +151,10 @@ class _Handler(Handler):
         elif self.path == "/v1/chat/completions" or (self.path == "/generate" and sglang):
             self._generate(Seen(self.path, body, self.headers.get("Authorization")))
         elif self.path.startswith("/kvflow/runs/"):
-            self.server.fake.ends.append(self.path)
-            self.reply({}, 200 if self.server.fake.kvflow else 404)
+            fake = self.server.fake
+            fake.ends.append(self.path)
+            status = fake.end_statuses.pop(0) if fake.end_statuses else 200
+            self.reply({}, status if fake.kvflow else 404)
         else:
             self.reply({"detail": "Not Found"}, 404)
 
