@@ -17,6 +17,7 @@ from kvflow.cli.serve_narrator import Narrator
 from kvflow.cli.serve_screen import showing
 from kvflow.cli.streams import forget
 from kvflow.engine.launch import Interrupts, Launch, Server, before_start, demo, verify
+from kvflow.engine.processes import start_ticks
 from kvflow.engine.state import ServerState, announced
 from kvflow.errors import KvflowError
 from kvflow.recipe.load import Loaded
@@ -122,6 +123,7 @@ class Session:
             mode=self.launch.mode,
             model=self.launch.model,
             recipe=str(self.launch.recipe) if self.launch.recipe else None,
+            start_ticks=start_ticks(os.getpid()),
         )
 
     def _watch(self, server: Server, interrupts: Interrupts) -> bool:

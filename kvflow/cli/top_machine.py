@@ -6,6 +6,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import psutil
 
+from kvflow.engine.processes import listeners
 from kvflow.engine.state import running_servers
 from kvflow.loopback import is_loopback
 from kvflow.telemetry.host import PsutilHost
@@ -45,7 +46,8 @@ def find(url: str) -> Place | None:
     for server in running_servers():
         if server.url == url or _are_same(urlsplit(server.url), wanted):
             return Place(server.pid)
-    pids = _listeners(wanted.port or (443 if wanted.scheme == "https" else 80))
+    port = wanted.port or (443 if wanted.scheme == "https" else 80)
+    pids = [one.pid for one in listeners(port) if _near(one.ip)]
     names = {pid: _name(pid) for pid in pids if pid is not None}
     tunnel = next((name for name in names.values() if name.startswith(_TUNNELS)), None)
     if tunnel is not None:
@@ -88,20 +90,9 @@ def _are_same(one: SplitResult, other: SplitResult) -> bool:
     return one.port == other.port and all(is_loopback(url.hostname or "") for url in (one, other))
 
 
-def _listeners(port: int) -> list[int | None]:
-    """The processes that listen on a port of loopback; None for one of another user."""
-    try:
-        connections = psutil.net_connections(kind="tcp")
-    except psutil.AccessDenied:  # macOS tells it to nobody but root
-        return []
-    return [
-        one.pid
-        for one in connections
-        if one.status == psutil.CONN_LISTEN
-        and one.laddr
-        and one.laddr.port == port
-        and (one.laddr.ip in _EVERYWHERE or is_loopback(one.laddr.ip))
-    ]
+def _near(ip: str) -> bool:
+    """Whether who listens there can be reached through loopback."""
+    return ip in _EVERYWHERE or is_loopback(ip)
 
 
 def _name(pid: int) -> str:

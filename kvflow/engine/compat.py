@@ -10,13 +10,15 @@ import inspect
 import logging
 import os
 import pkgutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from typing import NamedTuple
 
 from kvflow.errors import KvflowError
 
 SUPPORTED = "0.5.23"
+"""The SGLang that this version of kvflow is made for (`engine` extra in pyproject.toml)."""
+
 _log = logging.getLogger(__name__)
 _MEM = "sglang.srt.mem_cache."
 _CORE = _MEM + "unified_cache.unified_tree_core:UnifiedTreeCore."
@@ -177,9 +179,14 @@ def check() -> None:
     if not lacks:
         return
     error = IncompatibleSGLang("does not fit: " + "; ".join(lacks))
-    if os.environ.get("KVFLOW_COMPAT") != "warn":
+    if not tries_all_the_same():
         raise error
     _log.warning("%s", error)
+
+
+def tries_all_the_same(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether an SGLang that kvflow is not made for is only warned of."""
+    return environ.get("KVFLOW_COMPAT") == "warn"
 
 
 def _resolve(path: str) -> object:

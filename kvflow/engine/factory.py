@@ -13,9 +13,9 @@ from sglang.srt.mem_cache.unified_cache.components import ComponentType
 from kvflow.engine import compat, hooks, settings, support
 from kvflow.engine.cache import KvflowRadixCache
 from kvflow.engine.component import KvflowFullComponent
+from kvflow.engine.plugin import BACKEND
 from kvflow.engine.tree import KvflowTreeCore
 
-BACKEND = "kvflow"
 _log = logging.getLogger(__name__)
 
 

@@ -13,7 +13,7 @@ from sglang.srt.utils.auth import AuthLevel, auth_level
 from kvflow.engine.asking import ask
 from kvflow.engine.http_errors import ControlError, ControlRoute
 from kvflow.engine.snapshot_limits import DEFAULT_NODES, MOST_NODES
-from kvflow.engine.watchers import Watchers
+from kvflow.engine.watchers import CATCHING_UP_S, INTERVAL_S, Looks, Watchers
 
 MOST_STREAMS = 64
 _LONGEST_INTERVAL_S = 60.0
@@ -25,7 +25,15 @@ async def _follow(since: int) -> str:
     return await ask("follow", {"since": since})
 
 
+async def _look(most_nodes: int) -> str:
+    return await ask("snapshot", {"most_nodes": most_nodes})
+
+
 watchers = Watchers(_follow)
+looks = Looks(_look, INTERVAL_S)
+looks_without_nodes = Looks(_look, CATCHING_UP_S)
+"""Without nodes a frame costs next to nothing, and a bench that draws what happened asks often."""
+
 _streams: set[object] = set()
 
 
@@ -58,10 +66,15 @@ async def snapshot(
     Without `since` it shows the tree nearest the root. With it, the nodes that changed after that
     frame and those that are gone; where `nodes_left_out`, ask again. A frame without `delta_since`
     is the beginning of the whole tree: forget what you have. `nodes` below 100 count as 100 then.
+
+    However many people ask, a scheduler is asked five times a second at most, and fifty times for
+    frames without nodes (`nodes=0`). Without `since` an answer waits for its turn: it is of a
+    moment after the question.
     """
     if since is None:
-        return Response(await ask("snapshot", {"most_nodes": nodes}), media_type="application/json")
-    frame = await watchers.frame(since, nodes)
+        frame = await (looks if nodes else looks_without_nodes).frame(nodes)
+    else:
+        frame = await watchers.frame(since, nodes)
     return Response(msgspec.json.encode(frame), media_type="application/json")
 
 

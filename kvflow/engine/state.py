@@ -15,11 +15,8 @@ import msgspec
 import psutil
 
 from kvflow.engine.here import state_folder
+from kvflow.engine.processes import start_ticks
 from kvflow.errors import KvflowError
-
-# psutil computes when a process began from the machine's boot time, which moves a little when
-# the clock is set. A process number is not used again this soon.
-_SAME_PROCESS_S = 10.0
 
 
 class ServerState(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,12 +25,14 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         url: where it answers.
         pid: the process that runs it; SIGTERM to it ends the server.
-        created: when that process began, in seconds since the epoch.
+        created: when that process began, in seconds since the epoch, by the clock of then.
         started_at: when the server became healthy, in seconds since the epoch.
         device: what it runs on: cpu or cuda.
         mode: how much of kvflow is at work in it.
         model: path or name of the model.
         recipe: path of the recipe that it serves, if any.
+        start_ticks: when that process began, in ticks since the machine started: with the number
+            it names the process, whatever becomes of the clock. None: an older kvflow wrote this.
     """
 
     url: str
@@ -44,15 +43,14 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
     mode: str
     model: str
     recipe: str | None = None
+    start_ticks: int | None = None
 
     @property
     def alive(self) -> bool:
         """Whether the very process that wrote this still runs."""
-        try:
-            created = psutil.Process(self.pid).create_time()
-        except psutil.NoSuchProcess:
-            return False
-        return abs(created - self.created) < _SAME_PROCESS_S
+        if self.start_ticks is None:
+            return _runs_kvflow(self.pid)
+        return start_ticks(self.pid) == self.start_ticks
 
 
 def folder() -> Path:
@@ -93,6 +91,14 @@ def running_servers() -> list[ServerState]:
         else:
             path.unlink(missing_ok=True)
     return sorted(found, key=lambda state: state.started_at, reverse=True)
+
+
+def _runs_kvflow(pid: int) -> bool:
+    try:
+        words = psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return False
+    return any(Path(word).name == "kvflow" or word.startswith("kvflow.") for word in words)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import msgspec
 import psutil
 import pytest
+from support.processes import wait_until
 
 from kvflow.engine import here, state
+from kvflow.engine.processes import start_ticks
 from kvflow.engine.state import ServerState, announced, running_servers
 from kvflow.errors import KvflowError
 
@@ -27,6 +29,7 @@ def of_this_process(port: int = 30000, **more: object) -> ServerState:
         "url": f"http://127.0.0.1:{port}",
         "pid": os.getpid(),
         "created": psutil.Process().create_time(),
+        "start_ticks": start_ticks(os.getpid()),
         "started_at": 1000.0,
         "device": "cpu",
         "mode": "off",
@@ -100,10 +103,41 @@ def test_running_servers_of_a_process_that_is_gone_are_removed() -> None:
 
 
 def test_running_servers_number_used_by_another_process_is_not_the_same() -> None:
-    path = leave_behind(of_this_process(created=time.time() - 86_400))
+    path = leave_behind(of_this_process(start_ticks=7))
 
     assert running_servers() == []
     assert not path.exists()
+
+
+@pytest.mark.parametrize("step_s", [-3600.0, 3600.0])
+def test_running_servers_are_found_after_the_clock_was_set(
+    monkeypatch: pytest.MonkeyPatch, step_s: float
+) -> None:
+    server = of_this_process()
+    monkeypatch.setattr(psutil.Process, "create_time", lambda self: server.created + step_s)
+    monkeypatch.setattr(time, "time", lambda: server.created + step_s)
+
+    with announced(server) as path:
+        assert running_servers() == [server]
+        assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "is_ours"),
+    [(["/bin/kvflow", "serve"], True), (["-m", "kvflow.cli.app"], True), ([], False)],
+)
+def test_running_servers_written_by_an_older_version_are_known_by_their_command(
+    words: list[str], is_ours: bool
+) -> None:
+    command = [sys.executable, "-c", "input()", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        wait_until(lambda: psutil.Process(process.pid).cmdline() == command, "its own command")
+        older = of_this_process(pid=process.pid, start_ticks=None)
+        leave_behind(older)
+        found = running_servers()
+        process.kill()
+
+    assert found == ([older] if is_ours else [])
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"url": 1}', b'{"pid": 1}'])

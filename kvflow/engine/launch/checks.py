@@ -1,6 +1,8 @@
 """What can be known to fail before SGLang is started, which takes half a minute to say so."""
 
 import errno
+import logging
+import os
 import socket
 from collections.abc import Mapping
 from importlib import metadata
@@ -8,15 +10,16 @@ from pathlib import Path
 
 import psutil
 
+from kvflow.engine import compat
 from kvflow.engine.launch import demo
 from kvflow.engine.launch.command import Launch
 from kvflow.engine.launch.device import gpu_visible
 from kvflow.engine.launch.environment import CPU_PLATFORM
+from kvflow.engine.processes import listeners
 from kvflow.engine.state import running_servers
 from kvflow.errors import KvflowError, MissingPart, UsageError
 
-SGLANG_VERSION = "0.5.23"
-"""The SGLang that this version of kvflow is made for (`engine` extra in pyproject.toml)."""
+_log = logging.getLogger(__name__)
 
 
 def before_start(launch: Launch, environ: Mapping[str, str]) -> None:
@@ -25,7 +28,7 @@ def before_start(launch: Launch, environ: Mapping[str, str]) -> None:
     Raises:
         KvflowError: the first thing found, with what to do about it.
     """
-    sglang_version()
+    sglang_version(environ)
     platform(launch, environ)
     if launch.device == "cuda" and not gpu_visible(environ):
         raise MissingPart(
@@ -38,11 +41,11 @@ def before_start(launch: Launch, environ: Mapping[str, str]) -> None:
     port_free(launch.host, launch.port)
 
 
-def sglang_version() -> None:
+def sglang_version(environ: Mapping[str, str] = os.environ) -> None:
     """SGLang is installed, and it is the one that kvflow is made for.
 
     Raises:
-        MissingPart: it is not.
+        MissingPart: it is not. With KVFLOW_COMPAT=warn another one is only warned of.
     """
     hint = "pip install 'kvflow[engine]'"
     try:
@@ -50,12 +53,13 @@ def sglang_version() -> None:
     except metadata.PackageNotFoundError:
         why = "it is an optional part: it brings torch and about 10 GB with it"
         raise MissingPart("SGLang is not installed", why, hint) from None
-    if found != SGLANG_VERSION:
-        raise MissingPart(
-            f"SGLang {found} is installed",
-            f"this version of kvflow is made for SGLang {SGLANG_VERSION}, to the letter",
-            hint,
-        )
+    if found == compat.SUPPORTED:
+        return
+    what = f"SGLang {found} is installed"
+    why = f"this version of kvflow is made for SGLang {compat.SUPPORTED}, to the letter"
+    if not compat.tries_all_the_same(environ):
+        raise MissingPart(what, why, f"{hint}; KVFLOW_COMPAT=warn tries this one")
+    _log.warning("warning: %s, and %s", what, why)
 
 
 def platform(launch: Launch, environ: Mapping[str, str]) -> None:
@@ -118,7 +122,7 @@ def _holder(port: int) -> tuple[str, str]:
             return f"kvflow serves {serves} there (pid {server.pid})", (
                 f"use it at {server.url}, end it with kill {server.pid}, or {elsewhere}"
             )
-    pid = _listener(port)
+    pid = next((one.pid for one in listeners(port)), None)
     if pid is None:
         return "a process of another user listens there", elsewhere
     try:
@@ -126,14 +130,3 @@ def _holder(port: int) -> tuple[str, str]:
     except psutil.Error:
         name = "a process"
     return f"{name} (pid {pid}) listens there", f"end it with kill {pid}, or {elsewhere}"
-
-
-def _listener(port: int) -> int | None:
-    try:
-        connections = psutil.net_connections("tcp")
-    except psutil.AccessDenied:
-        return None
-    for connection in connections:
-        if connection.status == psutil.CONN_LISTEN and tuple(connection.laddr)[1:] == (port,):
-            return connection.pid
-    return None

@@ -17,6 +17,7 @@ from kvflow.engine.launch import failures, keeper, log, phases, port_lock
 from kvflow.engine.launch.command import Launch
 from kvflow.engine.launch.health import HealthProbe
 from kvflow.engine.launch.phases import Phase
+from kvflow.engine.processes import listeners
 from kvflow.errors import KvflowError
 
 _TICK_S = 0.1
@@ -115,12 +116,12 @@ class Server:
 
     def _listens(self) -> bool:
         """Whether it is SGLang that listens on the port, and not somebody who was faster."""
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self._keeper.pid).children(recursive=True):
-                for connection in process.net_connections("tcp"):
-                    if tuple(connection.laddr)[1:] == (self.launch.port,):
-                        return True
-        return False
+        try:
+            below = psutil.Process(self._keeper.pid).children(recursive=True)
+        except psutil.Error:
+            return False
+        pids = {process.pid for process in below}
+        return any(one.pid in pids for one in listeners(self.launch.port))
 
     def lines(self) -> list[str]:
         """What SGLang has logged since the last look."""

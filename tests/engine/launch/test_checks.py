@@ -9,8 +9,10 @@ import pytest
 from support import fake_sglang
 from support.launches import fake_launch, free_port
 
+from kvflow.engine import compat
 from kvflow.engine.cpu import demo_model
-from kvflow.engine.launch import before_start, checks
+from kvflow.engine.launch import before_start
+from kvflow.engine.processes import start_ticks
 from kvflow.engine.state import ServerState, announced
 from kvflow.errors import KvflowError, MissingPart, UsageError
 
@@ -58,14 +60,25 @@ def test_before_start_with_another_sglang_names_both_versions(
         before_start(fake_launch(free_port()), NO_GPU)
     assert "0.4.9" in caught.value.what
     assert "0.5.23" in caught.value.why
+    assert "KVFLOW_COMPAT=warn" in caught.value.hint
+
+
+def test_before_start_with_another_sglang_only_warns_where_it_is_told_to(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.syspath_prepend(fake_sglang.install(home / "new", "0.6.0"))
+
+    before_start(fake_launch(free_port()), {**NO_GPU, "KVFLOW_COMPAT": "warn"})
+
+    [record] = caplog.records
+    assert "SGLang 0.6.0 is installed" in record.getMessage()
+    assert "0.5.23" in record.getMessage()
 
 
 def test_sglang_version_is_the_one_of_the_engine_extra() -> None:
     wanted = [line for line in metadata.requires("kvflow") or () if line.startswith("sglang")]
 
-    assert [line.partition(";")[0].strip() for line in wanted] == [
-        f"sglang=={checks.SGLANG_VERSION}"
-    ]
+    assert [line.partition(";")[0].strip() for line in wanted] == [f"sglang=={compat.SUPPORTED}"]
 
 
 @pytest.mark.parametrize(
@@ -119,6 +132,7 @@ def test_before_start_port_of_another_kvflow_proposes_to_use_it(listener: int) -
         mode="off",
         model="m",
         recipe="/flows/peer.yaml",
+        start_ticks=start_ticks(os.getpid()),
     )
 
     with announced(server), pytest.raises(KvflowError) as caught:
