@@ -175,7 +175,8 @@ class Counters(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     evicted_device_tokens: int
     evicted_host_tokens: int
     not_backed_up_tokens: int
-    expired_runs: int
+    expired_runs: int  # that fell silent
+    evicted_runs: int = 0  # that went because of a limit
     prefetches: int = 0  # copies started ahead of need
     prefetched_tokens: int = 0
     prefetched_used_tokens: int = 0  # of these, found by a call

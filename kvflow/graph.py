@@ -142,11 +142,6 @@ class Graph:
         """Whether the tokens alone satisfy the trigger of an agent: it may start now."""
         return _holds(self.agents[name].trigger, name, tokens)
 
-    def unreachable(self) -> tuple[str, ...]:
-        """Agents that no run from START can ever reach."""
-        reached = self._distances([(START, out.target) for out in self._out[START]], (), ())
-        return tuple(name for name in self.agents if name not in reached)
-
     def steps(
         self, tokens: Collection[Arrow], in_flight: Collection[str], due: Collection[str] = ()
     ) -> dict[str, int]:

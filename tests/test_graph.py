@@ -207,23 +207,6 @@ def test_steps_of_any_graph_are_never_later_than_a_play(data: st.DataObject, gra
                 assert found[name] <= number
 
 
-@settings(deadline=None)
-@given(graphs())
-def test_unreachable_agents_are_those_without_steps_at_the_beginning(graph: Graph) -> None:
-    """With or without repeat: what a first run cannot reach, no later run can."""
-    found = fixpoint(graph, graph.arrows(START), ())
-    assert graph.unreachable() == tuple(n for n, steps in found.items() if steps == MAX_STEPS)
-
-
-def test_unreachable_long_sequence_has_none_although_steps_are_clipped() -> None:
-    assert sequence(100).unreachable() == ()
-
-
-def test_unreachable_barrier_through_itself_is_found() -> None:
-    graph = Graph([Agent("a", All((Edge(START), Edge("b")))), Agent("b", Edge("a"))])
-    assert graph.unreachable() == ("a", "b")
-
-
 def test_out_lists_targets_in_declaration_order_with_their_shares() -> None:
     graph = Graph([Agent("z", Edge("m", 0.25)), Agent("m"), Agent("b", Edge("m"))])
     assert graph.out("m") == (Out("z", 0.25), Out("b", None))

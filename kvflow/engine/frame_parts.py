@@ -189,6 +189,7 @@ def counters(cache: KvflowRadixCache) -> frames.Counters:
         evicted_host_tokens=ledger.evicted_tokens["host"],
         not_backed_up_tokens=ledger.not_backed_up_tokens,
         expired_runs=table.expired,
+        evicted_runs=table.evicted,
         prefetches=outcomes.operations,
         prefetched_tokens=outcomes.issued,
         prefetched_used_tokens=outcomes.used,

@@ -21,6 +21,7 @@ _COUNTERS = (
     ("unknown_agents", "unknown_agent_calls", "Calls of agents that no graph of theirs has."),
     ("other_prompt", "other_prompt_calls", "Calls that do not begin with a registered prompt."),
     ("expired_runs", "expired_runs", "Runs that fell silent."),
+    ("evicted_runs", "evicted_runs", "Runs that went because of a limit."),
     ("not_backed_up_tokens", "not_backed_up_tokens", "Tails that were not written to the host."),
     ("regretted_tokens", "regretted_tokens", "Evicted tokens that were asked for again."),
     ("doubted_hints", "doubted_hints", "Near agents not prefetched for: they seldom speak then."),

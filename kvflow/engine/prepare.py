@@ -58,11 +58,6 @@ async def fixed_prefixes(recipe: Recipe, tokenize: Tokenize) -> dict[str, list[i
     return found
 
 
-def fixed_prefix(system: str, tokenize: Tokenize) -> list[int]:
-    """Token ids with which every call of an agent with this system message begins."""
-    return _common(list(_renderings(system, tokenize)))
-
-
 def _renderings(system: str, tokenize: Tokenize) -> Iterator[list[int]]:
     for text in _USER_TEXTS:
         yield tokenize([{"role": "system", "content": system}, {"role": "user", "content": text}])

@@ -2,7 +2,7 @@
 
 Source: paper sections 3.1 and 3.3 (least step across workflows, client ids); paper.md invariants 7
 to 11 and 36 to 39. An event costs O(E log V) of the one or two runs it moves plus O(changed
-agents), never a walk over all runs; only `forget`, `reset` and the views are longer.
+agents), never a walk over all runs; only `forget` and the views are longer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -141,11 +141,6 @@ class RunTable:
         """Drop a workflow's graph and its live runs. O(runs of the client)."""
         self._graphs.pop((client, workflow), None)
         self._remove(r for r in self._roster.of_client(client) if r.key.workflow == workflow)
-        return self._counts.drain()
-
-    def reset(self) -> list[StepChange]:
-        """Drop all live runs; graphs stay (paper.md invariant 37). O(runs)."""
-        self._remove(list(self._roster))
         return self._counts.drain()
 
     def arrive(self, tag: Tag, call_id: str) -> list[StepChange]:

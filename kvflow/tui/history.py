@@ -92,6 +92,17 @@ class History:
             self._ages.pop()
         self._base, self._restarted = None, False
 
+    def set_back(self, seconds: float) -> None:
+        """The server's clock was set back: what it told by the clock before was so much earlier."""
+        moved = [point._replace(time_s=point.time_s - seconds) for point in self.points]
+        self.points.clear()
+        self.points.extend(moved)
+        ages = [(time_s - seconds, ages) for time_s, ages in self._ages]
+        self._ages.clear()
+        self._ages.extend(ages)
+        if self._base is not None:
+            self._base = self._base._replace(time_s=self._base.time_s - seconds)
+
     def restart(self) -> None:
         """The server started anew: its counters begin at 0, and the past stays as it was."""
         self._base, self._restarted = None, True

@@ -76,9 +76,7 @@ class Store:
         """Take in a frame, as a Source gives them: in order, and a delta after what it is of."""
         if self.frame is not None and self.frame.boot != frame.boot:
             self._restart()
-        went_back = self.frame is not None and frame.time_s < self.frame.time_s
-        if went_back:
-            self._forget_after(frame.time_s)
+        went_back = self.frame is not None and self._went_back(self.frame, frame)
         was_settled, is_rest = self._is_settled, self._is_rest(frame)
         self.frame, self.version = frame, self.version + 1
         change = self.latest = self.tree.apply(frame)
@@ -185,6 +183,23 @@ class Store:
             node_id: Ghost(ghost.node, ghost.frames + 1)
             for node_id, ghost in self.ghosts.items()
             if ghost.frames + 1 < FRESH_FRAMES
+        }
+
+    def _went_back(self, before: Frame, frame: Frame) -> bool:
+        """Whether a replay went back. Where a server's clock was set back, the past goes along."""
+        if frame.time_s >= before.time_s:
+            return False
+        if frame.boot != before.boot or frame.seq <= before.seq:
+            self._forget_after(frame.time_s)
+            return True
+        self._set_back(before.time_s + max(frame.uptime_s - before.uptime_s, 0.0) - frame.time_s)
+        return False
+
+    def _set_back(self, seconds: float) -> None:
+        self.history.set_back(seconds)
+        self._past = {
+            node_id: tuple(one._replace(until_s=one.until_s - seconds) for one in past)
+            for node_id, past in self._past.items()
         }
 
     def _forget_after(self, time_s: float) -> None:

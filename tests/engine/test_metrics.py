@@ -16,6 +16,7 @@ from kvflow.engine import metrics
 from kvflow.engine.metrics import Collector
 from kvflow.engine.metrics_sample import take
 from kvflow.recipe.model import Recipe
+from kvflow.runs.table import Limits
 
 pytestmark = pytest.mark.engine
 
@@ -96,6 +97,14 @@ def test_counters_pools_and_state_are_shown():
     assert series['kvflow_copied_bytes_total{direction="d2h"}'] > 0
     assert series['kvflow_mode{mode="evict"}'] == 1
     assert series["kvflow_degraded"] == 0
+
+
+def test_runs_that_went_because_of_a_limit_are_shown():
+    mini = scheduler()
+    mini.cache.calls.table.limits = Limits(runs_per_client=2)
+    for run in ("r1", "r2", "r3"):
+        mini.serve(PROMPT, by("a", 30, run=run, steps={"a": 1}))
+    assert shown(mini)["kvflow_evicted_runs_total"] == 1
 
 
 def test_copies_are_shown_with_what_they_took_and_who_waited():

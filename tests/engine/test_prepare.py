@@ -1,3 +1,4 @@
+import asyncio
 import json
 
 import pytest
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 from sglang.srt.entrypoints.openai.serving_tokenize import OpenAIServingTokenize
 from support.calm import calm
 
-from kvflow.engine.prepare import fixed_prefix, served_recipe
+from kvflow.engine.prepare import Tokenize, fixed_prefixes, served_recipe
 from kvflow.engine.settings import VARIABLE
+from kvflow.recipe.model import Recipe
 
 pytestmark = pytest.mark.engine
 
@@ -50,36 +52,43 @@ class Letters:
         return self.tokens([dict(message) for message in request.messages])
 
 
+def prefix_of(system: str, tokenize: Tokenize) -> list[int]:
+    """How the calls of an agent begin whose system message this is."""
+    agents = {"a": {"prompt": system}}
+    recipe = Recipe.model_validate({"kvflow": 1, "name": "one", "agents": agents})
+    return asyncio.run(fixed_prefixes(recipe, tokenize))["a"]
+
+
 def test_prefix_ends_where_the_users_text_begins():
-    prefix = fixed_prefix("Be kind.", Letters().tokens)
+    prefix = prefix_of("Be kind.", Letters().tokens)
     assert len(prefix) == len("<system>Be kind.\n<user>")
 
 
 @pytest.mark.parametrize("pair", [">a", ">Z", ">7", "> ", ">\n", ">-", ">(", '>"', ">é", ">日"])
 def test_prefix_ends_before_a_token_that_may_merge_with_the_users_text(pair):
-    prefix = fixed_prefix("Be kind.", Letters(pair).tokens)
+    prefix = prefix_of("Be kind.", Letters(pair).tokens)
     assert len(prefix) == len("<system>Be kind.\n<user")
 
 
 def test_prefix_keeps_tokens_that_merge_within_the_fixed_part():
-    prefix = fixed_prefix("Be kind.", Letters("ki", "nd", "r>").tokens)
+    prefix = prefix_of("Be kind.", Letters("ki", "nd", "r>").tokens)
     assert len(prefix) == len("<system>Be kind.\n<user>") - 3
 
 
 @calm
-@given(system=st.text(max_size=30), user=st.text(max_size=30))
+@given(system=st.text(min_size=1, max_size=30), user=st.text(max_size=30))
 def test_prefix_is_how_every_call_begins(system, user):
     letters = Letters(">a", "ab", "n.", "\n<")
-    prefix = fixed_prefix(system, letters.tokens)
+    prefix = prefix_of(system, letters.tokens)
     assert letters.of_call(system, user)[: len(prefix)] == prefix
 
 
 @calm
-@given(system=st.text(max_size=30))
+@given(system=st.text(min_size=1, max_size=30))
 def test_prefix_is_the_longest_that_calls_have_in_common(system):
     letters = Letters("ab", "n.")
     calls = [letters.of_call(system, first) for first in ("x", "y")]
-    prefix = fixed_prefix(system, letters.tokens)
+    prefix = prefix_of(system, letters.tokens)
     assert len({call[len(prefix)] for call in calls}) == 2
 
 

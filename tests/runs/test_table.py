@@ -113,17 +113,6 @@ def test_finish_after_its_run_ended_changes_nothing() -> None:
     assert d.steps() == {}
 
 
-def test_reset_drops_runs_and_keeps_graphs_and_later_events_are_harmless() -> None:
-    """Invariant 37."""
-    d = driver(sequence(3))
-    call_id = d.arrive("a0")
-    d.apply(d.table.reset())
-    assert d.steps() == {}
-    assert d.table.finish(call_id) == []
-    d.arrive("a0", "r2")
-    assert d.steps() == {"a0": 0, "a1": 1, "a2": 2}
-
-
 def test_abort_of_the_call_that_opened_a_run_leaves_no_run() -> None:
     d = driver(sequence(3))
     d.apply(d.table.abort(d.arrive("a0")))
