@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class Why(StrEnum):
-    """What a node's rank comes from (design 4.2)."""
+    """What a node's rank comes from."""
 
     SPENT = "spent"  # left behind by a finished call, matched by nobody else
     STEPS = "steps"  # a fixed prefix passes through it

@@ -1,6 +1,6 @@
 """The Agent Step Graph: agents, what must have happened before each speaks, and how far off it is.
 
-Source: paper section 3.1 (the graph, max and min) and paper.md 1.1 (what the paper leaves open).
+Source: paper section 3.1 (the graph, max and min); invariants 1 to 6 for what it leaves open.
 `Graph.steps` values one moment of a run; `kvflow.runs` walks a run from moment to moment.
 """
 
@@ -147,7 +147,7 @@ class Graph:
     ) -> dict[str, int]:
         """Steps-to-execution of every agent at one moment of a run.
 
-        Source: paper section 3.1; paper.md invariants 1 to 4. The value of an edge is 0 if it
+        Source: paper section 3.1; invariants 1 to 4. The value of an edge is 0 if it
         holds a token, else the steps of its source; an agent has 1 + max over a barrier, min over
         a branch, nested freely. The least fixpoint, by Knuth's generalisation of Dijkstra's
         algorithm: max, min and +1 never fall below their arguments, so the agent with the

@@ -1,7 +1,7 @@
 """The tag on a call: who speaks, in which run, and what the client knows about it.
 
 A tag is a hint from outside: it may be missing, malformed, huge or contradictory and must cost
-no more than its speed-up (paper.md invariant 36). `parse` therefore never raises, looks at no
+no more than its speed-up (invariant 36). `parse` therefore never raises, looks at no
 string before its length and at no map before its size, and never repeats what a client wrote.
 
 On the wire, in a request's `custom_params`, depth-1 maps of scalars only:

@@ -1,6 +1,6 @@
 """Which agents hold conversations: their next call in the same run extends their last one.
 
-Source: design 4.2. What such an agent leaves behind will be asked for again, so it is not spent.
+What such an agent leaves behind will be asked for again, so it is not spent.
 Learned from the prompts themselves, because hits would no longer show it once the tails of a
 conversation were evicted.
 """
@@ -17,7 +17,7 @@ from kvflow.prefixes import PROMPT_END, Identity
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds memory (paper.md invariant 39).
+    """What bounds memory (invariant 39).
 
     Attributes:
         calls: most last calls that are kept, of any agent in any run, some 300 bytes each; the run

@@ -1,6 +1,6 @@
 """Learning an agent's fixed prefix from its prompts, where neither recipe nor tag tells it.
 
-Source: paper section 3.3 (prompt segmentation), design 4.5, invariants 14, 16, 17, 38 and 39.
+Source: paper section 3.3 (prompt segmentation), invariants 14, 16, 17, 38 and 39.
 
 The fixed prefix of an agent is what its last few calls have in common. K prompts in a row have in
 common the least of what each of them shares with the one before, so one prompt and K - 1 numbers
@@ -53,7 +53,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is believed, and what bounds memory (paper.md invariant 39).
+    """What is believed, and what bounds memory (invariant 39).
 
     Attributes:
         calls: K, so many calls in a row must share a prefix; at least 2.
@@ -63,7 +63,7 @@ class Limits:
         tokens: most tokens of their last prompts in all, 8 bytes each; the same one goes. The
             agent that spoke last is kept whatever its prompt.
         silent_ticks: ticks without a call after which an agent is forgotten. Ticks are seconds
-            while runs are live (design 4.6).
+            while runs are live.
     """
 
     calls: int = 3

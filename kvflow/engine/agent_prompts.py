@@ -1,6 +1,6 @@
 """What is known of agents' prompts: where the fixed prefix ends, and who goes on from its answer.
 
-Best first (design 4.5): the recipe's prompts as SGLang renders them, `fixed_tokens` in the tag,
+Best first: the recipe's prompts as SGLang renders them, `fixed_tokens` in the tag,
 what the agent's calls have shown. All of it follows from broadcast requests and ticks, so every
 rank knows the same.
 """

@@ -1,9 +1,9 @@
 """Where each agent's fixed prefix ends, found before the first call.
 
 The recipe says what the agent's system message is; the server's own chat template says what
-tokens stand around it. Two renderings with different user texts share just the fixed part
-(design 4.5 item 1). Several pairs, because a tokenizer may merge the first letters of the user's
-text with what stands before it.
+tokens stand around it. Two renderings with different user texts share just the fixed part.
+Several pairs, because a tokenizer may merge the first letters of the user's text with what stands
+before it.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """An eviction order some of whose leaves are spared while they are few.
 
-Source: design 4.2 (`untagged_share`). Two orders side by side, so that passing over what is spared
-costs nothing, however much of it there is.
+What is spared is `untagged_share` of the pool. Two orders side by side, so that passing over it
+costs nothing, however much there is.
 """
 
 import heapq

@@ -1,8 +1,8 @@
 """When a load has to start, so that it is neither late nor far too early.
 
 Two things are learned from what happens, both counted in forwards: what the link carries, and how
-soon an agent speaks once it is so many steps away. Forwards are the one clock that all ranks share
-(design 4.6): they run the same batches in the same order, however long each takes.
+soon an agent speaks once it is so many steps away. Forwards are the one clock that all ranks share:
+they run the same batches in the same order, however long each takes.
 """
 
 from typing import NamedTuple

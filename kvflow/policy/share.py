@@ -1,6 +1,6 @@
 """The share of the device pool that untagged traffic keeps while it is in use.
 
-Source: design 4.2. Workflows rank their prefixes nearer than anything untagged, so beside a busy
+Workflows rank their prefixes nearer than anything untagged, so beside a busy
 workflow plain traffic would never find its KV again. What is counted is what is resident and not
 known of: neither on the path of a fixed prefix, nor spent, nor made by a tagged call in flight.
 """

@@ -1,7 +1,7 @@
 """How many live runs hold each value of steps for each agent, and the least of them.
 
 Source: paper section 3.1, Algorithm 1: the counter per step is what lets a value rise again when
-the run that held it moves on, ends or expires (paper.md invariants 8 to 10). A running minimum
+the run that held it moves on, ends or expires (invariants 8 to 10). A running minimum
 alone could only fall.
 """
 

@@ -1,6 +1,6 @@
 """One run on its way through its graph: a token game.
 
-Source: paper section 3.1 and what it leaves open (paper.md 1.1 a to e, invariants 3 to 6). A
+Source: paper section 3.1 and what it leaves open (invariants 3 to 6). A
 finished call puts a token on each arrow out of its agent; the start of an agent consumes the
 tokens on the arrows into it. Between two calls nothing moves, so steps stay what they are.
 """
@@ -118,7 +118,7 @@ class Run:
         """A call of the agent has its answer.
 
         Tokens go out when none of its calls is in flight and its fan-out has made the least
-        number of calls, or is over (paper.md invariant 5).
+        number of calls, or is over (invariant 5).
 
         Raises:
             ValueError: no call of the agent is in flight.

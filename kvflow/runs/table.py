@@ -1,6 +1,6 @@
 """Every live run of every client, and what each event changes in steps-to-execution.
 
-Source: paper sections 3.1 and 3.3 (least step across workflows, client ids); paper.md invariants 7
+Source: paper sections 3.1 and 3.3 (least step across workflows, client ids); invariants 7
 to 11 and 36 to 39. An event costs O(E log V) of the one or two runs it moves plus O(changed
 agents), never a walk over all runs; only `forget` and the views are longer.
 """
@@ -19,7 +19,7 @@ from kvflow.runs.roster import Roster
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds the table's memory (paper.md invariant 39).
+    """What bounds the table's memory (invariant 39).
 
     Attributes:
         clients: most clients with live runs; the one that was quiet for longest goes.
@@ -71,7 +71,7 @@ class RunTable:
     """Live runs by (client, workflow, run), and the least steps of each client's agents.
 
     Calls are known by id, so that duplicate events, and late ones of calls that the table no
-    longer knows, are harmless no-ops (paper.md invariant 11). Calls in flight are the engine's to
+    longer knows, are harmless no-ops (invariant 11). Calls in flight are the engine's to
     bound: each must be finished or aborted.
 
     A call of a workflow without a registered graph and without given steps, or of an agent that
@@ -190,7 +190,7 @@ class RunTable:
         return self._counts.drain()
 
     def tick(self) -> list[StepChange]:
-        """Time passes: runs that were silent for too long expire (paper.md invariant 38)."""
+        """Time passes: runs that were silent for too long expire (invariant 38)."""
         self._tick += 1
         silent = list(self._roster.silent_until(self._tick - self.limits.silent_ticks))
         self.counters.expired += len(silent)

@@ -63,7 +63,7 @@ def plan_run(loaded: Loaded, run: int, seed: int) -> tuple[Call, ...]:
 
     The run is walked in waves, each activation taking one: all agents whose trigger holds start
     together, in the order of the recipe, and consume their tokens; then each puts a token on
-    every arrow that it takes (design 4.1). Tokens that reach an agent in one wave open one
+    every arrow that it takes. Tokens that reach an agent in one wave open one
     activation. The run ends when no trigger holds, or after `workload.max_calls` calls.
 
     Args:

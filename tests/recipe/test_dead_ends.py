@@ -1,4 +1,4 @@
-"""Held to an exhaustive play of the token game (design 4.1)."""
+"""Held to an exhaustive play of the token game."""
 
 from collections.abc import Iterator
 
