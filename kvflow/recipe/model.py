@@ -192,10 +192,14 @@ class EngineSpec(_Part):
     """What `kvflow serve` starts; flags on the command line win."""
 
     model: str | None = Field(
-        default=None, min_length=1, description="Model path or name, as SGLang takes it."
+        default=None,
+        min_length=1,
+        description="Model path or name, as SGLang takes it. On the CPU engine only --model counts.",
     )
     args: dict[Flag, FlagValue] = Field(
-        default_factory=dict, description="SGLang flags without the leading dashes."
+        default_factory=dict,
+        description="SGLang flags without the leading dashes: true for one that stands alone, false "
+        "to leave out one that kvflow would give. Not used on the CPU engine.",
     )
 
 
