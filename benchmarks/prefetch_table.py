@@ -1,10 +1,10 @@
 """What each part of kvflow buys a cycle of ten agents, and how far it is from the limit: one table.
 
-    python benchmarks/prefetch_table.py --out RESULTS [--only-print]
+    python benchmarks/prefetch_table.py --out docs/results [--only-print]
 
 Runs `kvflow bench sequential-10` for two pools, three links and two lengths of answers, six arms
 in turns, five repeats of one run each: about two hours on 2 cores, one folder for each pool and
-length. What is in RESULTS already is not measured again. The table goes to stdout, as Markdown.
+length. What is there already is not measured again. The table goes to stdout, as Markdown.
 """
 
 import argparse
@@ -19,7 +19,7 @@ ARMS = ("lru", "hicache", "limit", "evict", "prefetch", "full")
 KVFLOW = str(Path(sys.executable).with_name("kvflow"))
 BASELINE, LIMIT = "hicache", "limit"
 COMPARED = (
-    ("prefetch", "lru"), ("evict", BASELINE), ("prefetch", BASELINE), ("full", BASELINE),
+    ("prefetch", "lru"), (LIMIT, BASELINE), ("prefetch", BASELINE), ("full", BASELINE),
     ("prefetch", LIMIT), ("full", LIMIT),
 )  # fmt: skip
 
