@@ -77,6 +77,30 @@ def test_eviction_takes_no_more_than_it_needs():
     assert scheduler.cache.evictable_size() == 40
 
 
+@pytest.mark.parametrize("state", ["written", "read", "running"])
+def test_eviction_leaves_what_is_copied_or_in_use(state):
+    """Invariants 19 and 22."""
+    cache = build(1, tokens=128)
+    scheduler = MiniScheduler(cache)
+    if state == "read":
+        scheduler.serve([1] * 20, answer=1)
+        cache.evict(EvictParams(num_tokens=128))
+    scheduler.arrive([1] * 20 + [2], answer=4 if state == "running" else 1)
+    scheduler.prefill()
+    if state == "running":
+        scheduler.acknowledge()
+    tiers = {node.id: (node.evicted, node.backuped) for node in nodes(cache)}
+    assert bool(cache.ongoing_write_through) == (state != "running")
+    assert bool(cache.ongoing_load_back) == (state == "read")
+    cache.evict(EvictParams(num_tokens=128))
+    cache.evict_host(256)
+    assert {node.id: (node.evicted, node.backuped) for node in nodes(cache)} == tiers
+    scheduler.drain()
+    cache.evict(EvictParams(num_tokens=128))
+    cache.evict_host(256)
+    assert list(nodes(cache)) == []
+
+
 def test_eviction_goes_on_to_a_parent_that_became_a_leaf():
     scheduler = MiniScheduler(build(1, tokens=128))
     scheduler.serve([1] * 20 + [2] * 5, answer=1)

@@ -158,6 +158,21 @@ def test_call_that_there_is_no_memory_for_leaves_nothing():
     prefetch_still_works(scene)
 
 
+def test_call_whose_load_is_refused_is_computed_and_leaves_nothing(monkeypatch):
+    """Invariant 27."""
+    scene = Scene()
+    agent, loads = scene.absent(), scene.cache.traffic.h2d_operations
+    with monkeypatch.context() as refusing:
+        refusing.setattr(scene.cache, "load_back", lambda *_, **__: False)
+        req = scene.serve(agent)
+    assert req.finished()
+    assert scene.mini.hits[-1][2] > 0  # it was found on the host
+    assert scene.on_device(agent) == scene.fixed
+    assert scene.cache.traffic.h2d_operations == loads
+    nothing_is_left(scene)
+    prefetch_still_works(scene)
+
+
 def test_turn_of_a_streaming_session_that_keeps_its_slots_is_over(monkeypatch):
     scene = Scene()
     req = scene.running()
