@@ -44,21 +44,40 @@ class ObservedRadixCache(UnifiedRadixCache):
 
     def loading_check(self, finish_count: int | None = None) -> None:
         """As SGLang's; counts the loads that are complete."""
-        controller = self.cache_controller
-        before = [] if controller is None else list(controller.ack_load_queue)
-        ahead = [any(map(self.tree_core.outcomes.is_ahead, ack.node_ids)) for ack in before]
+        on_their_way = self._on_their_way() or []
         super().loading_check(finish_count)
-        complete = len(before) - (0 if controller is None else len(controller.ack_load_queue))
-        for ack, was_ahead in zip(before[:complete], ahead, strict=False):
-            self.traffic.loaded(ack, ahead=was_ahead)
+        self._note_loads(on_their_way)
 
     def _log_write_ack_metrics(self, ack: Any) -> None:
         super()._log_write_ack_metrics(ack)
-        self.traffic.written(ack)
+        self._note_write(ack)
 
     def on_release(self, req: Any, *, checkpointed: bool) -> None:
         """As SGLang's; until now the request has used its KV."""
         super().on_release(req, checkpointed=checkpointed)
+        self._note_use(req)
+
+    @guarded
+    def _on_their_way(self) -> list[tuple[Any, bool]]:
+        """The loads in flight, and whether each is ahead of need."""
+        is_ahead = self.tree_core.outcomes.is_ahead
+        return [(ack, any(map(is_ahead, ack.node_ids))) for ack in self._loads()]
+
+    @guarded
+    def _note_loads(self, before: list[tuple[Any, bool]]) -> None:
+        """Of the loads that were in flight before, the first ones are complete."""
+        for ack, was_ahead in before[: len(before) - len(self._loads())]:
+            self.traffic.loaded(ack, ahead=was_ahead)
+
+    def _loads(self) -> list[Any]:
+        return [] if self.cache_controller is None else list(self.cache_controller.ack_load_queue)
+
+    @guarded
+    def _note_write(self, ack: Any) -> None:
+        self.traffic.written(ack)
+
+    @guarded
+    def _note_use(self, req: Any) -> None:
         if req.last_node is not None:
             self.tree_core.used(req.last_node)
 

@@ -194,12 +194,12 @@ class EngineSpec(_Part):
     model: str | None = Field(
         default=None,
         min_length=1,
-        description="Model path or name, as SGLang takes it. On the CPU engine only --model counts.",
+        description="Model path or name, as SGLang takes it. The CPU engine heeds --model alone.",
     )
     args: dict[Flag, FlagValue] = Field(
         default_factory=dict,
-        description="SGLang flags without the leading dashes: true for one that stands alone, false "
-        "to leave out one that kvflow would give. Not used on the CPU engine.",
+        description="SGLang flags without the leading dashes: true for one that stands alone, "
+        "false to leave out one that kvflow would give. Not used on the CPU engine.",
     )
 
 

@@ -16,7 +16,18 @@ def broken(*_args: object, **_kwargs: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["arrive", "finish", "place", "matched", "settle", "set_steps", "tick", "plan"]
+    "method",
+    [
+        "arrive",
+        "finish",
+        "place",
+        "matched",
+        "settle",
+        "set_steps",
+        "tick",
+        "plan",
+        "used",
+    ],
 )
 def test_failure_in_tracking_is_logged_once_and_calls_go_on(method, monkeypatch, caplog):
     scheduler = MiniScheduler(build(tokens=200, settings={"mode": "prefetch"}))
