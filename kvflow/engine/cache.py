@@ -286,7 +286,7 @@ class KvflowRadixCache(FencedRadixCache):
             self._run_ended(run.client, run.run)
 
     def _salts_changed(self, tenants: set[Tenant]) -> None:
-        for tenant in tenants:
+        for tenant in sorted(tenants, key=repr):  # as every rank does
             for prefix in self.marks.of_tenant(*tenant):
                 self.tree_core.set_steps(prefix, self._steps_of(prefix))
 
